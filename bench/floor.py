@@ -84,6 +84,7 @@ def main(configuration: str, port: str, workers: str) -> None:
             threads=threads_for(
                 settings.admission, settings.receiving, watchers_max=settings.watchers_max
             ),
+            watchers_max=settings.watchers_max,
             client_seconds_max=settings.receiving.client_seconds_max,
             pinned=settings.pin_workers,
             tls=None,

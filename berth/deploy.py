@@ -38,11 +38,13 @@ from berth.edge.auth.token_file import parse_tokens
 from berth.edge.auth.watched_file import read_credentials
 from berth.edge.lease_sweeps import sweep_leases
 from berth.edge.log_setup import set_up_logging as set_up_logging
+from berth.edge.unknown_options import unknown_options
 from berth.index import Index
 from berth.model.errors import BerthError, DatabaseUnavailable, SchemaError, Unavailable
 from berth.store.engine.database import Database
 from berth.store.engine.dialect import PoolOptions
 from berth.store.engine.opening import DatabaseOptions, open_database
+from berth.store.identity import rewrite_identity
 from berth.upkeep import schema
 
 LOG = logging.getLogger(__name__)
@@ -105,7 +107,7 @@ def load_application(
     Args:
         conf: parsed, with berth's options registered (`berth.config.options.register_opts`).
         authentication: middleware that identifies the caller; None: the configured strategy's.
-        recount: see `open_prepared`.
+        recount: see `open_prepared`; the process that does that also logs what nothing reads.
         stopping: see `create_app`.
 
     Raises:
@@ -118,6 +120,8 @@ def load_application(
     if settings.log_options:
         conf.log_opt_values(LOG, logging.DEBUG)
     check_supported(settings, authentication=authentication)
+    if recount:
+        warn_of_unknown_options(conf)
     db = open_prepared(settings, recount=recount)
     index = Index(db)
     audit_log = _audit_log(settings, index)
@@ -133,6 +137,12 @@ def load_application(
     _patiently(db, settings.database, index.snapshot)
     sweep_leases(db, settings.lease_sweep_seconds, audit_log)
     return application
+
+
+def warn_of_unknown_options(conf: cfg.ConfigOpts) -> None:
+    """Log each option and section that nothing reads; one process of a service does this."""
+    for sentence in unknown_options(conf):
+        LOG.warning("%s", sentence)
 
 
 def check_supported(settings: Settings, *, authentication: Authentication | None = None) -> None:
@@ -297,6 +307,8 @@ def _prepare(db: Database, settings: Settings, *, recount: bool) -> None:
                 "identity, and whoever follows the fleet reads it again",
                 settings.database.masked_url,
             )
+            for sentence in schema.respell_all(db):
+                LOG.warning("%s", sentence)
         if recount and (wrong := schema.recount_usages(db)):
             LOG.warning(
                 "Recounted %d wrong sums of usage: another program wrote to %s, which must not "
@@ -304,11 +316,19 @@ def _prepare(db: Database, settings: Settings, *, recount: bool) -> None:
                 wrong,
                 settings.database.masked_url,
             )
+        for sentence in [*schema.count_on(db), *_limits_of(db)] if recount else ():
+            LOG.warning("%s", sentence)
         if recount and schema.is_marked(db):
             schema.recount_project_usages(db)
     schema.sync_standard_names(db)
     if recount:
-        schema.ensure_writable(db)
+        rewrite_identity(db)
+
+
+def _limits_of(db: Database) -> list[str]:
+    """A sentence for each text that the database cannot store, and each counter near its end."""
+    odd = schema.odd_texts(db)
+    return [*(f"{each.sentence}; {each.cure}" for each in odd), *schema.used_up(db)]
 
 
 def open_read_only(settings: Settings) -> Database:

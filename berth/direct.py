@@ -39,7 +39,7 @@ with needs_service():
     from oslo_config import cfg
 
     from berth import deploy
-    from berth.api.paths import is_read, is_search
+    from berth.api.paths import kind_of
     from berth.config import read_settings
     from berth.config.options import register_opts
 
@@ -48,6 +48,10 @@ ROLES = "admin,service"
 
 #: The path that the API is mounted under, so that links look as they do behind a web server.
 PREFIX = "/placement"
+
+
+class ReadOnly(RuntimeError):
+    """A request would change a database that was opened read-only."""
 
 
 class PlacementDirect:
@@ -61,7 +65,7 @@ class PlacementDirect:
             are missing, and changes no value. `[api]auth_strategy` has no effect here.
         latest_microversion: use the newest microversion instead of 1.0 for calls that name none.
         read_only: leave the database unchanged. An empty database is not initialised, and every
-            request that may change something raises RuntimeError.
+            request that may change something raises `ReadOnly`.
     """
 
     def __init__(
@@ -154,10 +158,8 @@ class WSGITransport(requests.adapters.BaseAdapter):
         if self._closed:
             raise RuntimeError("the PlacementDirect that this client belongs to is closed")
         environ = self._environ(request)
-        if self._read_only and not (
-            is_read(environ["REQUEST_METHOD"], environ["PATH_INFO"]) or is_search(environ)
-        ):
-            raise RuntimeError(f"{request.method} {request.url}: this PlacementDirect is read-only")
+        if self._read_only and not kind_of(environ).is_read:
+            raise ReadOnly(f"{request.method} {request.url}: this PlacementDirect is read-only")
         head: dict[str, Any] = {}
         body = io.BytesIO()
 

@@ -18,9 +18,9 @@ from tests.brute_question import (
     capacity,
     fitting,
     found_at,
+    giving,
     read,
     root_of,
-    shared_with,
     tolerated,
 )
 from tests.worlds import MAX_INT, Stock, World, WorldProvider
@@ -34,8 +34,14 @@ Way = frozenset[tuple[Cell, int]]
 #: More than anybody asks for.
 ENDLESS: Final = Stock(MAX_INT)
 
+#: No provider counts as having more of a class left (4.1).
+FREE_MAX: Final = 2**53 - 1
+
 #: States that are tried at most.
 STATES_MAX: Final = 200_000
+
+#: Of more amounts than this only the largest is tried.
+AMOUNTS_MAX: Final = 1_000
 
 #: Greater amounts are not divided in all ways.
 SPLIT_MAX: Final = 24
@@ -83,12 +89,13 @@ class Counted:
         if self.has_splits:
             return _in_turn(self.fleet, self.request, tuple(roots))
         ways = {way for root in roots for way in self.ways(root)}
-        return most(ways, {cell: self.free(*cell) for way in ways for cell, _ in way})
+        free = {cell: self.free(*cell) for way in ways for cell, _ in way}
+        return most(ways, free)
 
     def free(self, name: str, class_name: str) -> int:
         """What a provider has left of a class."""
         stock = self.fleet.by_name[name].stocks[class_name]
-        return max(capacity(stock) - stock.used, 0)
+        return min(max(capacity(stock) - stock.used, 0), FREE_MAX)
 
     def is_simple(self, root: str) -> bool:
         """Whether one of the first two cases holds, in which the answer is exact."""
@@ -120,27 +127,17 @@ class Counted:
         for group in self.request["groups"].values():
             for name, amount in group.get("resources", {}).items():
                 asked[name] = asked.get(name, 0) + amount
-        suited = self._suited()
+        suited = fitting(_endless(self.fleet), self.request)
         return {
             name: Left(
-                sum(self.free(each.name, name) for each in suited if name in each.stocks),
+                sum(
+                    self.free(each, name) for each in giving(self.fleet, self.request, name, suited)
+                ),
                 count * amount,
                 self._largest(name),
             )
             for name, amount in asked.items()
         }
-
-    def _suited(self) -> list[WorldProvider]:
-        """All providers of the hosts that satisfy everything but amounts, and the sharing providers
-        that serve them."""
-        suited = fitting(_endless(self.fleet), self.request)
-        serving = {each.name for root in suited for each in shared_with(self.fleet, root)}
-        return [
-            each
-            for each in self.fleet.providers
-            if (each.name in serving or root_of(self.fleet, each.name) in suited)
-            and each.name not in self.fleet.drained
-        ]
 
     def _largest(self, class_name: str) -> int:
         """The largest amount that any one group could ask for, all else as it is."""
@@ -151,7 +148,10 @@ class Counted:
         )
         if self.has_splits and enough > SPLIT_MAX:
             raise TooManyStates
-        for amount in range(enough, 0, -1):
+        most = min(enough, MAX_INT)
+        for amount in range(most, 0, -1):
+            if amount < most > AMOUNTS_MAX:
+                raise TooManyStates
             for name, group in self.request["groups"].items():
                 if class_name in group.get("resources", {}):
                     # Two groups may be one object.
@@ -188,9 +188,14 @@ def _most_of(ways: list[Way], free: Mapping[Cell, int]) -> int:
         if number == len(takes):
             return 0
         way = takes[number]
+        if number == len(takes) - 1:
+            return min(has // taken for has, taken in zip(left, way, strict=True) if taken)
         result = 0
         placed = 0
         while True:
+            states += 1
+            if states > STATES_MAX:
+                raise TooManyStates
             result = max(result, placed + best(number + 1, left))
             left = tuple(has - taken for has, taken in zip(left, way, strict=True))
             if min(left) < 0:

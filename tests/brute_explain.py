@@ -17,7 +17,11 @@ from tests.brute_question import (
     Request,
     capacity,
     fitting,
+    giving,
     lists_of_in,
+    may_serve,
+    provider,
+    read,
     root_of,
     shared_with,
     tolerated,
@@ -226,20 +230,16 @@ class Explained:
         return self.if_empty.fit(self.without_drains)
 
     def _is_enough_free(self) -> bool:
-        trees = set(self.hosts_if_empty)
-        for root in self.hosts_if_empty:
-            sharing = {root_of(self.fleet, each.name) for each in shared_with(self.fleet, root)}
-            trees |= {each for each in sharing if self.is_pool(each)}
+        request = self.reduced(frozenset(self.atoms), {})
         asked: dict[str, int] = {}
         for pointer in filter(self.is_class, self.atoms):
             of_class = self._class(pointer)
             asked[of_class] = asked.get(of_class, 0) + self.asked(pointer)
         return all(
             sum(
-                max(0, capacity(each.stocks[of_class]) - each.stocks[of_class].used)
-                for root in trees
-                for each in tree_of(self.fleet, root)
-                if of_class in each.stocks and each.name not in self.fleet.drained
+                max(0, capacity(stock) - stock.used)
+                for name in giving(self.fleet, request, of_class, self.hosts_if_empty)
+                for stock in [self.fleet.by_name[name].stocks[of_class]]
             )
             >= amount
             for of_class, amount in asked.items()
@@ -255,14 +255,46 @@ class Explained:
         possible, _ = self.largest(pointer, self.atoms, frozenset({host}))
         return (asked - possible) / asked
 
-    def nearest_by_one(self, most: int) -> list[tuple[str, float]]:
-        """The hosts that one atom is missing at, and how much of it, in order."""
-        best: dict[str, float] = {}
+    def nearest_by_one(self) -> dict[str, tuple[float, bool]]:
+        """The hosts that one atom is missing at, in order: how much of it, and whether it is a
+        class, of which a condition comes first if as much is missing."""
+        best: dict[str, tuple[float, bool]] = {}
         for (pointer,), hosts in self._dropping(1).items():
             for host in hosts:
-                best[host] = min(best.get(host, inf), self.missing(host, pointer))
-        order = sorted(best, key=lambda host: (best[host], provider_uuid(host)))
-        return [(host, best[host]) for host in order[:most]]
+                missing = self.missing(host, pointer), self.is_class(pointer)
+                best[host] = min(best.get(host, (inf, True)), missing)
+        order = sorted(best, key=lambda host: (*best[host], provider_uuid(host)))
+        return {host: best[host] for host in order}
+
+    @cached_property
+    def named(self) -> Hosts:
+        """The hosts that `host.in`, `in_tree` and `under` name, by any provider of their trees."""
+        lists = [*lists_of_in(self.request.get("host", {}))]
+        for group in self.request["groups"].values():
+            lists += [group[member] for member in ("in_tree", "under") if member in group]
+        named = (provider(self.fleet, each) for several in lists for each in several)
+        return frozenset(root_of(self.fleet, name) for name in named if name is not None)
+
+    def unmet(self, host: str, pointer: str, kept: Iterable[str], each: WorldProvider) -> set[str]:
+        """Those of some conditions on the group of a class that a provider does not meet by itself.
+
+        Other providers may bring the traits of the unsuffixed group, if it splits the amount or
+        keeps another class.
+        """
+        _, name, *_ = self.atoms[pointer]
+        own = [at for at in kept if self.atoms[at][:2] == ("groups", name)]
+        is_split = self._class(pointer) in self.request["groups"][name].get("split", {})
+        only = sum(map(self.is_class, own)) == 1 and not is_split
+        failing = {DRAINS} if DRAINS in kept and each.name in self.fleet.drained else set()
+        for at in (at for at in own if not self.is_class(at)):
+            members = _reduced_members(self.request["groups"][name], [self.atoms[at][2:]])
+            (wanted,) = read(self.fleet, {"groups": {name: members}}).groups
+            brings = bool(name) or only or not wanted.traits.some
+            if not may_serve(self.fleet, wanted, host, each) or (
+                brings and not wanted.traits.hold(each.traits)
+            ):
+                failing.add(at)
+        return failing
 
     def is_minimal(self, host: str, lacks: Iterable[str]) -> bool:
         """Whether a host fits without some atoms, and not if any of them is put back."""
@@ -290,8 +322,8 @@ class Explained:
 
     def is_pool(self, root: str) -> bool:
         """Whether every provider of a tree that has inventory is a sharing provider."""
-        having = (each for each in tree_of(self.fleet, root) if each.stocks)
-        return all(SHARING_TRAIT in each.traits for each in having)
+        having = [each for each in tree_of(self.fleet, root) if each.stocks]
+        return bool(having) and all(SHARING_TRAIT in each.traits for each in having)
 
     def _is_unknown(self, path: Path) -> bool:
         """Whether an atom names a class or a trait that does not exist."""

@@ -14,8 +14,8 @@ from typing import Final
 
 from tests.brute_capacity import TooManyStates
 from tests.brute_force import Candidate
-from tests.brute_question import Asked, Request, capacity, found_at, read, root_of
-from tests.worlds import SHARING_TRAIT, World
+from tests.brute_question import Request, capacity, found_at, read
+from tests.worlds import World, provider_uuid
 
 #: States of one fleet that are tried at most.
 STATES_MAX: Final = 100
@@ -43,33 +43,15 @@ class Placed:
 def places(fleet: World, request: Request) -> list[Placed]:
     """Every candidate with its host (2.6, `host`)."""
     asked = read(fleet, request)
-    found: dict[Placed, None] = {}
+    anchors: dict[Candidate, set[str]] = {}
     for each in fleet.providers:
         if each.parent is None:
-            for choice, candidates in found_at(fleet, asked, each.name):
-                host = _host(fleet, asked, dict(choice), each.name)
-                found.update(dict.fromkeys(Placed(candidate, host) for candidate in candidates))
-    return [*found]
-
-
-def _host(
-    fleet: World, asked: Asked, choice: Mapping[tuple[str, str], frozenset[str]], anchor: str
-) -> str:
-    """The anchor; of sharing providers only, which may have several, the root of the first of them.
-
-    Groups and their classes count as they are sent, amounts that may be split behind all others.
-    """
-    serving = frozenset[str]().union(*choice.values())
-    if not all(SHARING_TRAIT in fleet.by_name[name].traits for name in serving):
-        return anchor
-    parts = [
-        (name in wanted.split, choice[wanted.name, name])
-        for wanted in asked.groups
-        for name in wanted.resources or [""]
+            for _, candidates in found_at(fleet, asked, each.name):
+                for candidate in candidates:
+                    anchors.setdefault(candidate, set()).add(each.name)
+    return [
+        Placed(candidate, min(several, key=provider_uuid)) for candidate, several in anchors.items()
     ]
-    # Several providers of a split are in one tree.
-    _, first = min(parts, key=lambda part: part[0])
-    return root_of(fleet, min(first))
 
 
 def groups(fleet: World, key: str, host: str) -> frozenset[Group]:

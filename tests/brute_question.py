@@ -153,7 +153,7 @@ def found_at(fleet: World, asked: Asked, root: str) -> Iterator[Option]:
             for wanted, way in zip(asked.groups, chosen, strict=True)
             for name, providers in way.items()
         }
-        if all(_is_related(fleet, relation, choice) for relation in asked.relations):
+        if _are_related(fleet, asked, choice):
             candidates = frozenset(_candidates(fleet, asked, choice))
             if candidates:
                 yield frozenset(choice.items()), candidates
@@ -352,7 +352,7 @@ def _is_eligible(fleet: World, asked: Asked, root: str) -> bool:
 
 def _ways(fleet: World, wanted: Wanted, root: str) -> Iterator[dict[str, frozenset[str]]]:
     """Every choice of providers for a group, its classes -> the providers that give of them."""
-    able = [each for each in _reachable(fleet, root) if _may_serve(fleet, wanted, root, each)]
+    able = [each for each in _reachable(fleet, root) if may_serve(fleet, wanted, root, each)]
     if wanted.name and len(wanted.resources) != 1:
         for each in able:
             if all(fits(each.stocks.get(name), n) for name, n in wanted.resources.items()):
@@ -370,7 +370,7 @@ def _reachable(fleet: World, root: str) -> list[WorldProvider]:
     return [each for each in reachable if each.name not in fleet.drained]
 
 
-def _may_serve(fleet: World, wanted: Wanted, root: str, each: WorldProvider) -> bool:
+def may_serve(fleet: World, wanted: Wanted, root: str, each: WorldProvider) -> bool:
     """Whether a provider meets the conditions of a group, amounts and the union's traits aside."""
     above = lineage(fleet, each.name)
     if wanted.under is not None and not wanted.under.intersection(above):
@@ -392,6 +392,26 @@ def _may_serve(fleet: World, wanted: Wanted, root: str, each: WorldProvider) -> 
         and none.hold(each.aggregates | at_root)
         and (some.hold(each.aggregates) or (own and some.hold(at_root)))
     )
+
+
+def giving(fleet: World, request: Request, class_name: str, roots: Iterable[str]) -> set[str]:
+    """The providers of a class on some hosts, and the sharing providers that may serve a group that
+    asks for it there (3.4, 4.3); without drained ones."""
+    names: set[str] = set()
+    for root in roots:
+        names |= {each.name for each in tree_of(fleet, root) if class_name in each.stocks}
+        for wanted in read(fleet, request).groups:
+            # One provider gives all classes of a named group.
+            classes = {*wanted.resources} if wanted.name else {class_name}
+            names |= {
+                each.name
+                for each in shared_with(fleet, root)
+                if class_name in wanted.resources
+                and classes <= each.stocks.keys()
+                and may_serve(fleet, wanted, root, each)
+                and not each.traits & wanted.traits.none
+            }
+    return names - fleet.drained
 
 
 def _sets(
@@ -416,6 +436,13 @@ def _has_traits(fleet: World, wanted: Wanted, sets: Iterable[frozenset[str]]) ->
 
 
 # --- 2.4 Relations
+
+
+def _are_related(
+    fleet: World, asked: Asked, choice: Mapping[tuple[str, str], frozenset[str]]
+) -> bool:
+    """Whether all relations hold."""
+    return all(_is_related(fleet, relation, choice) for relation in asked.relations)
 
 
 def _is_related(
@@ -475,7 +502,7 @@ def _candidates(
                 by_part.append([(name, dict.fromkeys(providers, amount))])
                 continue
             others = _taken_by_others(asked, choice, wanted, name)
-            if not _is_minimal(fleet, wanted, name, choice, others):
+            if not _is_minimal(fleet, asked, wanted, name, choice, others):
                 return
             vectors = handed_out(fleet, wanted, name, providers, others)
             by_part.append([(name, vector) for vector in vectors])
@@ -508,21 +535,24 @@ def _taken_by_others(
 
 def _is_minimal(
     fleet: World,
+    asked: Asked,
     wanted: Wanted,
     name: str,
     choice: Mapping[tuple[str, str], frozenset[str]],
     others: Counter[str],
 ) -> bool:
-    """Whether a set can give the amount, and no part of it could with all else the same."""
+    """Whether a set can give the amount, and no part of it could, relations and traits included,
+    with all else the same."""
     providers = choice[wanted.name, name]
     if not divisions(fleet, wanted, name, providers, others):
         return False
     remaining = [choice[wanted.name, other] for other in wanted.resources if other != name]
     return not any(
-        divisions(fleet, wanted, name, frozenset(some), others)
+        divisions(fleet, wanted, name, some, others)
         for size in range(1, len(providers))
-        for some in combinations(sorted(providers), size)
-        if wanted.name or _has_traits(fleet, wanted, [*remaining, frozenset(some)])
+        for some in map(frozenset, combinations(sorted(providers), size))
+        if (wanted.name or _has_traits(fleet, wanted, [*remaining, some]))
+        and _are_related(fleet, asked, {**choice, (wanted.name, name): some})
     )
 
 

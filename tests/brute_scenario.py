@@ -22,9 +22,10 @@ def what_if(fleet: World, scenario: Mapping[str, Any]) -> World:
         fleet = _with_ratio(fleet, ratio)
     fleet = fleet.tolerating(scenario.get("undrain", ()))
     fleet = _drained(fleet, scenario.get("drain", ()))
+    whole = fleet
     fleet = _without_hosts(fleet, scenario.get("without_hosts", ()))
     for added in scenario.get("add_hosts", ()):
-        fleet = _with_copies(fleet, added["like"], added["count"])
+        fleet = _with_copies(fleet, whole, added["like"], added["count"])
     return fleet
 
 
@@ -74,14 +75,14 @@ def _without_hosts(fleet: World, references: Iterable[str]) -> World:
     return _with_providers(fleet, kept)
 
 
-def _with_copies(fleet: World, like: str, count: int) -> World:
-    """The world with copies of a tree, `NAME#1` and so on, with nothing used, which no drain
-    names; further copies are numbered on."""
-    name = provider(fleet, like)
+def _with_copies(fleet: World, whole: World, like: str, count: int) -> World:
+    """The world with copies of a tree of the whole one, `NAME#1` and so on, with nothing used,
+    which no drain names; further copies are numbered on."""
+    name = provider(whole, like)
     if name is None:
         return fleet
-    root = root_of(fleet, name)
-    tree = tree_of(fleet, root)
+    root = root_of(whole, name)
+    tree = tree_of(whole, root)
     there = sum(each.name.startswith(f"{root}#") for each in fleet.providers)
     copies = (
         replace(

@@ -7,8 +7,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
-from berth.api.namespaces import BERTH, PLACEMENT
+from berth.api.namespaces import BERTH, NAMESPACES, PLACEMENT
 from berth.api.operation import Namespace
 from berth.api.routes import routes_of
 
@@ -81,3 +82,13 @@ def route_of(path: str, routes: Sequence[Route] = ROUTES) -> Route | None:
     """The one of some routes that a request path belongs to, or None."""
     path = path or "/"
     return next((route for route in routes if route.pattern.match(path)), None)
+
+
+#: Method and path of each search, HEAD included.
+SEARCHES: Final = frozenset(
+    (method, namespace.path_of(operation))
+    for namespace in NAMESPACES
+    for operation in namespace.operations
+    if operation.is_search
+    for method in (operation.method, "HEAD")
+)

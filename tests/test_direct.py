@@ -16,9 +16,9 @@ from keystoneauth1 import exceptions
 from oslo_config import cfg
 
 from berth import deploy
-from berth.api.paths import SEARCHES
 from berth.config import ConfigurationError, options
 from berth.direct import PlacementDirect
+from tests.routes import SEARCHES
 
 MakeConf = Callable[[str], cfg.ConfigOpts]
 

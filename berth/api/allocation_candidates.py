@@ -29,11 +29,11 @@ from berth.api.operations.allocation_candidates import (
     read_request_parameters,
     too_many,
 )
-from berth.api.query_string import Pairs, last_values, parse_pairs, values_of
+from berth.api.query_string import Pairs, parse_pairs, values_of
 from berth.api.rendering import answer_bytes, answer_pieces
 from berth.api.request import Request, Response, Services
 from berth.api.schema import QUERY
-from berth.api.searching import searching
+from berth.api.searching import Searching, budget_of
 from berth.candidates import Budget, find_candidates
 from berth.candidates.request import (
     CandidatesRequest,
@@ -77,7 +77,8 @@ def list_candidates(services: Services, request: Request, response: Response) ->
     microversion = request.microversion
     wanted = _decoded(services.index.memory, request.query_string, microversion)
     snapshot = services.index.snapshot()
-    with searching(services, request, services.search.time_budget_s) as budget:
+    budget = budget_of(services, request)
+    with Searching(services, request, budget):
         rendered = find_candidates(
             snapshot,
             wanted,
@@ -86,7 +87,7 @@ def list_candidates(services: Services, request: Request, response: Response) ->
             rng=services.rng,
             budget=budget,
         )
-    if budget.ended in ("time", "size"):
+    if budget.ended in ("time", "size", "memory"):
         _log_incomplete(wanted, budget, len(rendered))
     elif not budget.candidates and services.empty_answers is not None:
         services.empty_answers.note(snapshot, wanted, request)
@@ -174,7 +175,7 @@ class _Draft:
 def _check_keys(pairs: Pairs, microversion: int) -> None:
     """Check that all keys are allowed, and each occurrence of values with a schema."""
     schema = KEYS.schema.at(microversion)
-    last = last_values(pairs)
+    last = dict(pairs)
     schema.check(last)
     # The rest has passed; checking it again would be slow with many limits and many groups.
     mandatory = {key: value for key, value in last.items() if key == "resources"}

@@ -142,6 +142,8 @@ def pieces_of(
 
 def write_allocations(services: Services, request: Request, writes: list[ConsumerWrite]) -> None:
     """Replace the allocations of some consumers, all or none, and count it."""
+    if services.rights is not None:
+        services.rights.check_writes(writes)
     attempts = max(1, services.settings.allocation_conflict_retry_count)
     store.replace_allocations(
         services.database, writes, attempts=attempts, replaced=audit.claiming(request, writes)

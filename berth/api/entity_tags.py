@@ -30,3 +30,8 @@ def matches(header: str, tag: str, *, is_weak_equal: bool) -> bool:
     if is_weak_equal:
         tags = [item.removeprefix("W/") for item in tags]
     return "*" in tags or tag in tags
+
+
+def insists_on_new(request: Request) -> bool:
+    """Whether the client wants to create, and to replace nothing: `If-None-Match: *`."""
+    return not holds_if_none_match(request, "*")

@@ -40,6 +40,7 @@ SEARCH_GAVE_UP = "placement.search_gave_up"
 OVERLOADED = "placement.overloaded"
 LABEL_TAKEN = "berth.label.taken"
 CONSUMER_NAME_TAKEN = "berth.consumer.name_taken"
+PRECONDITION_FAILED = "berth.precondition.failed"
 REQUEST_TOO_LARGE = "berth.request.too_large"
 REVISION_FOREIGN = "berth.revision.foreign"
 REVISION_GONE = "berth.revision.gone"
@@ -89,12 +90,15 @@ class ErrorCodes:
 ANSWERS: Mapping[type[model.BerthError], tuple[int, str]] = {
     model.NotFound: (404, UNDEFINED_CODE),
     model.Invalid: (400, UNDEFINED_CODE),
-    own.TooManyDrains: (400, REQUEST_TOO_LARGE),
-    own.TooManyFlavors: (400, REQUEST_TOO_LARGE),
+    own.TooMany: (400, REQUEST_TOO_LARGE),
+    own.AlreadyThere: (412, PRECONDITION_FAILED),
     model.ReshapedProviderNotFound: (400, PROVIDER_NOT_FOUND),
     model.RevisionForeign: (400, REVISION_FOREIGN),
     model.RevisionGone: (410, REVISION_GONE),
     model.Conflict: (409, UNDEFINED_CODE),
+    own.OutsideHost: (403, UNDEFINED_CODE),
+    own.NotOfHost: (403, UNDEFINED_CODE),
+    own.AggregateRefused: (403, UNDEFINED_CODE),
     own.LabelTaken: (409, LABEL_TAKEN),
     own.ConsumerNameTaken: (409, CONSUMER_NAME_TAKEN),
     model.ConcurrentUpdate: (409, CONCURRENT_UPDATE),

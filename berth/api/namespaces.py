@@ -100,6 +100,7 @@ BERTH: Final = Namespace(
     codes=codes.CODES,
     version=berth_service.VERSION,
     headers={"Berth-API": berth_service.VERSION},
+    query_reader="berth_v1.query:QueryReader",
 )
 
 NAMESPACES: Final = (PLACEMENT, BERTH)

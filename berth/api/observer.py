@@ -23,7 +23,7 @@ class Observer(Protocol):
         Args:
             trees: how many it examined.
             candidates: how many it returned.
-            ended: why it ended before it had everything: `time`, `size` or `gone`.
+            ended: why it ended before it had everything: `time`, `size`, `memory` or `gone`.
         """
 
     def search_refused(self) -> None:

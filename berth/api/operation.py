@@ -9,6 +9,7 @@ fast: a handler is given by name, and imported when the router is built.
 
 from __future__ import annotations
 
+import math
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
@@ -25,6 +26,8 @@ Handler = Callable[..., None]
 #: What the policy checks the caller against, if not the caller's own project and user. Takes the
 #: services, the request, and the path parameters in order.
 Target = Callable[..., Mapping[str, str | None]]
+#: Checks the query of a request, which it takes, and returns its parameters.
+QueryReader = Callable[..., Mapping[str, str]]
 
 #: The query parameter of operations that can be asked what they would do.
 DRY_RUN: Final = "dry_run"
@@ -50,6 +53,11 @@ class Rule:
 def for_services(name: str, description: str) -> Rule:
     """A rule that admits administrators and services."""
     return Rule(name, "rule:admin_or_service_api", description)
+
+
+def for_agents(name: str, description: str) -> Rule:
+    """A rule that also admits agents, each for its own host (`berth.api.host_rights`)."""
+    return Rule(name, "rule:admin_or_service_api or rule:agent_api", description)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +106,7 @@ class Query:
         self.schema = schema or ByMicroversion(
             {
                 since: self._schema_at(since)
-                for since in {parameter.since for parameter in parameters}
+                for since in {parameter.since for parameter in parameters} or {0}
             }
         )
 
@@ -137,18 +145,20 @@ class Component:
 
 def component(
     name: str,
-    *versions: tuple[int, JSONSchema],
+    *versions: JSONSchema | tuple[int, JSONSchema],
     example: object = None,
     parts: tuple[Component, ...] = (),
 ) -> Component:
     """A component whose form changes at some microversions.
 
     Args:
+        versions: one form for all microversions, or each with its first microversion.
         example: of the newest form, or one for each form, as a `ByMicroversion`.
     """
     if example is not None and not isinstance(example, ByMicroversion):
         example = always(example)
-    return Component(name, ByMicroversion(dict(versions)), example, parts)
+    forms = dict(each if isinstance(each, tuple) else (0, each) for each in versions)
+    return Component(name, ByMicroversion(forms), example, parts)
 
 
 def ref(name: str) -> JSONSchema:
@@ -228,7 +238,7 @@ class Operation:
     media_first: bool = False
     #: Below `since`, it gets 405 (without `Allow`); other operations get 404.
     absent_is_405: bool = False
-    #: What `If-Match` and `If-None-Match` do; empty means that it ignores them.
+    #: What `If-Match` and `If-None-Match` do; one that is not named, it ignores.
     precondition: str = ""
     #: When it responds 410; empty means never.
     gone: str = ""
@@ -237,6 +247,8 @@ class Operation:
     #: Whether it searches the fleet: it may use the CPU for seconds, and changes nothing, whatever
     #: its method.
     is_search: bool = False
+    #: For which it searches, if the operator's budget is not less.
+    search_seconds: float = math.inf
     #: Whether it waits for changes: then it gives up its place among the reads for that time.
     is_watch: bool = False
     #: Whether it may still change within a version of its namespace.
@@ -255,13 +267,9 @@ class Operation:
         return self.handler.__name__
 
     @property
-    def checks_accept(self) -> bool:
-        """Whether it responds 406 if `Accept` excludes JSON: GETs with a rule and a body."""
-        return (
-            self.method == "GET"
-            and self.rule is not None
-            and any(answer.component for answer in self.answers_at(self.since))
-        )
+    def has_content(self) -> bool:
+        """Whether an answer has a body."""
+        return any(answer.component for answer in self.answers_at(self.since))
 
     @property
     def media_types(self) -> tuple[str, ...]:
@@ -312,7 +320,23 @@ class Namespace:
     version: str | None = None
     #: Headers of all responses.
     headers: Mapping[str, str] = field(default_factory=dict)
+    #: A class, as a handler is given, that makes of a `Query` what reads the query of each request
+    #: into `Request.query`; "" if the handlers read it.
+    query_reader: str = ""
 
     def path_of(self, operation: Operation) -> str:
         """An operation's complete path template."""
         return self.prefix + operation.path
+
+    def checks_accept(self, operation: Operation) -> bool:
+        """Whether an operation responds 406 if `Accept` excludes what it answers.
+
+        COMPAT: of Placement's, only GETs with a rule do.
+        """
+        is_checked = bool(self.prefix) or (operation.method == "GET" and operation.rule is not None)
+        return is_checked and operation.has_content
+
+    def reader_of(self, operation: Operation) -> QueryReader | None:
+        """What reads the query of an operation's requests before its handler is called."""
+        kind = self.query_reader and pkgutil.resolve_name(f"{_HANDLERS}.{self.query_reader}")
+        return kind(operation.query or Query()) if kind else None

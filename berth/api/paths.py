@@ -7,11 +7,14 @@ Source: spec/rest-api.md 1.9.
 
 from __future__ import annotations
 
-from typing import Final
+import math
+from typing import Final, NamedTuple
 from wsgiref.types import WSGIEnvironment
 
+from berth.api.errors import Refused
 from berth.api.namespaces import NAMESPACES
 from berth.api.operation import DRY_RUN
+from berth.api.query_string import parse_pairs
 from berth.model.ids import ConsumerUUID, ProviderUUID, parse_uuid_lax
 
 #: Paths about the API alone: the version and OpenAPI documents.
@@ -22,38 +25,50 @@ PUBLIC = frozenset(
     if operation.rule is None
 )
 #: An application mounted under a prefix also serves the bare prefix.
-_PUBLIC_OR_EMPTY = PUBLIC | {"", None}
+PUBLIC_OR_EMPTY = PUBLIC | {"", None}
 
 #: Methods that change nothing on any path.
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
-#: Method and path of each search, which may use the CPU for seconds.
-SEARCHES: Final = frozenset(
-    (method, namespace.path_of(operation))
-    for namespace in NAMESPACES
-    for operation in namespace.operations
-    if operation.is_search
-    for method in (operation.method, "HEAD")
-)
+
+class Kind(NamedTuple):
+    """What a request is, by its method and path.
+
+    Attributes:
+        is_read: it changes nothing; some searches are POST requests.
+        is_watch: it may wait for changes.
+        search_seconds: for which it may use the CPU, infinite for the operator's budget; None if it
+            is no search.
+        may_be_dry: with `dry_run=true` it changes nothing.
+    """
+
+    is_read: bool
+    is_watch: bool = False
+    search_seconds: float | None = None
+    may_be_dry: bool = False
 
 
-#: Method and path of each operation that waits for changes.
-_WATCHES: Final = frozenset(
-    (method, namespace.path_of(operation))
-    for namespace in NAMESPACES
-    for operation in namespace.operations
-    if operation.is_watch
-    for method in (operation.method, "HEAD")
-)
+_READ: Final = Kind(is_read=True)
+_WRITE: Final = Kind(is_read=False)
+_DRY_RUN: Final = Kind(is_read=True, search_seconds=math.inf)
 
 
-#: Method and path of each operation that changes nothing with `dry_run=true`.
-_WITH_DRY_RUN: Final = frozenset(
-    (operation.method, namespace.path_of(operation))
-    for namespace in NAMESPACES
-    for operation in namespace.operations
-    if operation.query is not None and DRY_RUN in operation.query.parameters
-)
+def _unusual_kinds() -> dict[str, dict[str, Kind]]:
+    """The kinds that the method alone does not tell, by path and method."""
+    kinds: dict[str, dict[str, Kind]] = {}
+    for namespace in NAMESPACES:
+        for operation in namespace.operations:
+            may_be_dry = operation.query is not None and DRY_RUN in operation.query.parameters
+            if not (operation.is_search or operation.is_watch or may_be_dry):
+                continue
+            seconds = operation.search_seconds if operation.is_search else None
+            kind = Kind(operation.is_read, operation.is_watch, seconds, may_be_dry)
+            for method in {operation.method, "HEAD"} if operation.is_read else {operation.method}:
+                kinds.setdefault(namespace.path_of(operation), {})[method] = kind
+    return kinds
+
+
+_UNUSUAL: Final = _unusual_kinds()
 
 
 def provider_uuid(text: str) -> ProviderUUID:
@@ -69,28 +84,24 @@ def consumer_uuid(text: str) -> ConsumerUUID:
 def is_public(environ: WSGIEnvironment) -> bool:
     """Whether the path describes the API alone, and nothing of the fleet: a request for it needs
     no token and does not queue."""
-    return environ.get("PATH_INFO") in _PUBLIC_OR_EMPTY
+    return environ.get("PATH_INFO") in PUBLIC_OR_EMPTY
 
 
-def is_search(environ: WSGIEnvironment) -> bool:
-    """Whether the request searches the fleet; such a request changes nothing."""
-    operation = environ["REQUEST_METHOD"], environ["PATH_INFO"]
-    return operation in SEARCHES or (operation in _WITH_DRY_RUN and is_dry_run(environ))
-
-
-def is_watch(environ: WSGIEnvironment) -> bool:
-    """Whether the request may wait for changes."""
-    return (environ["REQUEST_METHOD"], environ["PATH_INFO"]) in _WATCHES
+def kind_of(environ: WSGIEnvironment) -> Kind:
+    """What a request is."""
+    # PERF bench, fixed_cost: nearly every request is told by one look at its path.
+    method: str = environ["REQUEST_METHOD"]
+    kinds = _UNUSUAL.get(environ["PATH_INFO"])
+    if kinds is None or method not in kinds:
+        return _READ if method in _READING else _WRITE
+    kind = kinds[method]
+    return _DRY_RUN if kind.may_be_dry and is_dry_run(environ) else kind
 
 
 def is_dry_run(environ: WSGIEnvironment) -> bool:
     """Whether a request, of an operation that may, only asks what it would do."""
-    pairs = environ.get("QUERY_STRING", "").replace(";", "&").split("&")
-    return next((pair for pair in reversed(pairs) if pair.startswith(f"{DRY_RUN}=")), None) == (
-        f"{DRY_RUN}=true"
-    )
-
-
-def is_read(method: str, path: str) -> bool:
-    """Whether a request changes nothing: by its route, because some searches are POST requests."""
-    return method in _READING or (method, path) in SEARCHES
+    try:
+        pairs = parse_pairs(environ.get("QUERY_STRING", ""))
+    except Refused:
+        return False
+    return dict(pairs).get(DRY_RUN) == "true"

@@ -13,7 +13,7 @@ from berth.api import audit, body, caching, filters
 from berth.api.operations import providers as schemas
 from berth.api.operations.providers import CREATED_IS_SHOWN_SINCE, LINKS, TREES_SINCE
 from berth.api.paths import provider_uuid
-from berth.api.query_string import Pairs, last_values, parse_pairs, values_of
+from berth.api.query_string import Pairs, parse_pairs, values_of
 from berth.api.rendering import answer, answer_bytes, answer_empty, answer_pieces, encode
 from berth.api.request import Request, Response, Services
 from berth.candidates.providers import find_providers
@@ -41,7 +41,10 @@ def list_providers(services: Services, request: Request, response: Response) -> 
     wanted = decode_filters(parse_pairs(request.query_string), request.microversion)
     snapshot = services.index.snapshot()
     form = _form_of(snapshot.memory, request.mount, request.microversion)
-    listing = ProviderList(snapshot, find_providers(snapshot, wanted), form, _LIST_HEAD)
+    places = find_providers(snapshot, wanted)
+    if services.rights is not None:
+        services.rights.check_listed(snapshot, places)
+    listing = ProviderList(snapshot, places, form, _LIST_HEAD)
     caching.stamp_or_now(services, request, response, listing.modified)
     answer_pieces(response, listing.pieces(), listing.length)
 
@@ -140,7 +143,7 @@ def _form_of(memory: Memory, mount: str, microversion: int) -> ProviderForm:
 
 def decode_filters(pairs: Pairs, microversion: int) -> ProviderFilters:
     """Decode query filters."""
-    last = last_values(pairs)
+    last = dict(pairs)
     schemas.FILTERS.schema.at(microversion).check(last)
     required = values_of(pairs, "required")
     if microversion < filters.ANY_TRAITS_SINCE:

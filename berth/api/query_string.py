@@ -27,11 +27,6 @@ def parse_pairs(query_string: str) -> Pairs:
     return pairs
 
 
-def last_values(pairs: Pairs) -> dict[str, str]:
-    """The last value of each parameter, which counts in most places."""
-    return dict(pairs)
-
-
 def values_of(pairs: Pairs, key: str) -> list[str]:
     """All values of one parameter, in order."""
     return [value for name, value in pairs if name == key]

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
@@ -15,6 +17,8 @@ from berth.api.media_types import JSON, JSON_LINES
 
 if TYPE_CHECKING:
     from berth.api.request import Response
+
+T = TypeVar("T")
 
 encode = msgspec.json.Encoder().encode
 STATUS_LINES = {status: f"{status} {phrase}" for status, phrase in PHRASES.items()}
@@ -62,6 +66,29 @@ def answer_lines(
     """
     answer_long(response, LongBody(_lines(parts, header, end or {})))
     response.headers["content-type"] = JSON_LINES
+
+
+def answer_listed(
+    response: Response,
+    pages: Generator[list[T]],
+    shown: Callable[[T], object],
+    *,
+    limit: str | None,
+    end: Mapping[str, object] | None = None,
+) -> None:
+    """Respond with JSON lines, one for each item of some pages: all, or the first few.
+
+    Args:
+        pages: read as far as they are shown.
+        end: as for `answer_lines`, which gets `more` if the limit left items out.
+    """
+    parts = (map(shown, page) for page in pages)
+    if limit is None:
+        return answer_lines(response, parts, end=end)
+    with closing(pages):
+        first = list(islice(chain.from_iterable(parts), int(limit) + 1))
+    more = {"more": True} if len(first) > int(limit) else {}
+    answer_lines(response, [first[: int(limit)]], end={**(end or {}), **more})
 
 
 def _lines(
@@ -121,11 +148,6 @@ class LongBody:
             if not self.is_packed and self.length > long:
                 self.is_packed = True
                 self._pieces = deque(map(_packed, self._pieces))
-
-    @property
-    def held_bytes(self) -> int:
-        """How many bytes of memory the unsent pieces take."""
-        return sum(map(len, self._pieces))
 
     def __iter__(self) -> Iterator[bytes]:
         """The pieces, uncompressed; each is freed as it is sent, so iterate only once."""

@@ -8,18 +8,20 @@ a handler asks for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from threading import BoundedSemaphore
+from types import MappingProxyType
 from typing import Final, Protocol
 from urllib.parse import quote
 from wsgiref.types import WSGIEnvironment
 
 from oslo_context.context import RequestContext
 
-from berth.api.environ import CONTEXT
+from berth.api.environ import CONTEXT, HOST
 from berth.api.errors import MICROVERSION
+from berth.api.host_rights import HostRights
 from berth.api.http_date import HttpClock
 from berth.api.microversion import negotiate
 from berth.api.namespaces import NAMESPACES
@@ -37,6 +39,7 @@ from berth.store.engine.database import Database
 _PATH_SAFE = "/~!$&'()*+,;=:@"
 
 
+_NO_QUERY: Final[Mapping[str, str]] = MappingProxyType({})
 #: Answers with the whole fleet that a worker makes at a time.
 FLEETS_MAX: Final = 2
 
@@ -44,11 +47,15 @@ FLEETS_MAX: Final = 2
 class SearchLine(Protocol):
     """Limits how many searches run at a time."""
 
-    def enter(self) -> bool:
-        """Wait for a place; False if there is none, and then do not call `leave`."""
+    def enter(self, *, within: float) -> bool:
+        """Wait some seconds for a place; False if there is none, and then do not call `leave`."""
 
-    def leave(self) -> None:
-        """Release the place."""
+    def go_on(self, *, within: float) -> bool:
+        """Wait some seconds for a place of those that take long, in exchange for the first one;
+        False if there is none, and then do not call `leave`."""
+
+    def leave(self, *, is_long: bool) -> None:
+        """Release the place, which is one of those that take long or not."""
 
 
 class EmptyAnswers(Protocol):
@@ -79,6 +86,8 @@ class Services:
     empty_answers: EmptyAnswers | None = None
     #: Whether writes leave a trail for the audit log (`berth.api.audit`).
     is_audited: bool = False
+    #: What the caller of this request may read and name; None if that does not depend on a host.
+    rights: HostRights | None = None
     namespaces: Sequence[Namespace] = NAMESPACES
     clock: HttpClock = field(default_factory=HttpClock)
     #: Limits how many answers with the whole fleet are made at a time.
@@ -90,7 +99,7 @@ class Services:
 class Request:
     """A request."""
 
-    __slots__ = ("content_type", "env", "method", "microversion", "path", "query_string")
+    __slots__ = ("content_type", "env", "method", "microversion", "path", "query", "query_string")
 
     def __init__(self, env: WSGIEnvironment) -> None:
         self.env = env
@@ -100,6 +109,8 @@ class Request:
         self.path = path if path.isascii() else path.encode("latin-1").decode("utf-8", "replace")
         #: Not decoded.
         self.query_string: str = env.get("QUERY_STRING", "")
+        #: Its parameters, once they are checked, in a namespace whose operations declare them all.
+        self.query: Mapping[str, str] = _NO_QUERY
         self.content_type: str | None = env.get("CONTENT_TYPE")
         #: The minor number of the microversion in force.
         self.microversion = 0
@@ -109,6 +120,11 @@ class Request:
         """Who sent the request, as the authentication layer determined."""
         context: RequestContext = self.env[CONTEXT]
         return context
+
+    @property
+    def host(self) -> str | None:
+        """The host to which the caller is bound; None if to none."""
+        return self.env.get(HOST)
 
     @property
     def mount(self) -> str:

@@ -33,6 +33,9 @@ def reshape(services: Services, request: Request, response: Response) -> None:
         for provider, record in reshaped.items()
     ]
     writes = allocations.decode_all(wanted["allocations"], request.microversion, services.settings)
+    if services.rights is not None:
+        services.rights.check_references(*reshaped)
+        services.rights.check_writes(writes, moving=True)
     store.reshape(
         services.database,
         all_inventories,

@@ -8,14 +8,18 @@ Doubled slashes, HEAD, OPTIONS and unknown methods are handled as this API has a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from operator import itemgetter
 
 from berth.api import audit, body, media_types
 from berth.api.errors import Refused
+from berth.api.host_rights import CHECKS, HostRights
 from berth.api.microversion import MINOR_MAX
-from berth.api.operation import Operation
+from berth.api.operation import Namespace, Operation
 from berth.api.request import Request, Response, Services
 from berth.api.routes import Route, is_parameter
+from berth.model.own_errors import NotOfHost
+from berth.store.confined import ConfinedDatabase
 
 #: Takes the request, the response, and the path parameters in order.
 Responder = Callable[..., None]
@@ -88,7 +92,7 @@ class Entry:
         self.path = route.path
         self.responders = _Responders(
             {
-                method: _responder(route.path, operations, services)
+                method: _responder(route, operations, services)
                 for method, operations in route.methods.items()
             }
         )
@@ -114,23 +118,25 @@ class _Responders(dict[str, Responder]):
         return refuse
 
 
-def _responder(path: str, operations: tuple[Operation, ...], services: Services) -> Responder:
+def _responder(route: Route, operations: tuple[Operation, ...], services: Services) -> Responder:
     """The responder of a method: checks the request, then calls its microversion's handler."""
-    respond = _checking(operations, services)
+    respond = _checking(route.namespace, operations, services)
     if operations[-1].is_read or not services.is_audited:
         return respond
 
     def audited(request: Request, response: Response, *parameters: str) -> None:
         at = request.microversion
         operation = next((each for each in operations if at <= each.until), operations[-1])
-        audit.begin(services, request, operation, path, parameters)
+        audit.begin(services, request, operation, route.path, parameters)
         respond(request, response, *parameters)
 
     return audited
 
 
-def _checking(operations: tuple[Operation, ...], services: Services) -> Responder:
-    all_ready = [_Ready(operation) for operation in operations]
+def _checking(
+    namespace: Namespace, operations: tuple[Operation, ...], services: Services
+) -> Responder:
+    all_ready = [_Ready(namespace, operation) for operation in operations]
     by_minor = [
         next((ready for ready in all_ready if minor in ready.minors), None)
         for minor in range(MINOR_MAX + 1)
@@ -147,32 +153,48 @@ def _checking(operations: tuple[Operation, ...], services: Services) -> Responde
         if ready.rule is not None:
             target = ready.target(services, request, *parameters) if ready.target else None
             services.policy.check(ready.rule, request.caller, target)
-        ready.handler(services, request, response, *parameters)
+        if ready.read_query is not None:
+            request.query = ready.read_query(request)
+        if request.host is None:
+            ready.handler(services, request, response, *parameters)
+        else:
+            _respond_to_host(ready, services, request, response, *parameters)
 
     return respond
+
+
+def _respond_to_host(
+    ready: _Ready, services: Services, request: Request, response: Response, *parameters: str
+) -> None:
+    """Call a handler for a caller that is bound to a host."""
+    host = request.host
+    assert host is not None
+    if ready.check is None:
+        raise NotOfHost(host, f"Agents may not send {request.method} {ready.path}.")
+    rights = HostRights(host, services.database, services.index)
+    ready.check(rights, request.query, *parameters)
+    allowed = rights.aggregates(services.settings.agent_aggregates)
+    confined = ConfinedDatabase(services.database, host, allowed)
+    of_host = replace(services, database=confined, rights=rights)
+    with rights.refusing():
+        ready.handler(of_host, request, response, *parameters)
 
 
 class _Ready:
     """What a responder needs of an operation."""
 
-    __slots__ = (
-        "checks_accept",
-        "handler",
-        "media_types",
-        "minors",
-        "rule",
-        "takes_json",
-        "target",
-    )
-
-    def __init__(self, operation: Operation) -> None:
+    def __init__(self, namespace: Namespace, operation: Operation) -> None:
         self.handler = operation.find_handler()
+        #: None: not for callers that are bound to a host.
+        self.check = CHECKS.get(operation.handler) if isinstance(operation.handler, str) else None
+        self.path = namespace.path_of(operation)
         self.minors = range(operation.since, operation.until + 1)
         self.rule = operation.rule.name if operation.rule else None
         self.target = operation.find_target()
         self.media_types = operation.media_types
         self.takes_json = operation.body is not None
-        self.checks_accept = operation.checks_accept
+        self.checks_accept = namespace.checks_accept(operation)
+        self.read_query = namespace.reader_of(operation)
 
 
 def _check_media_types(operation: _Ready, request: Request) -> None:

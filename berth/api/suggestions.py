@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from itertools import islice
 from typing import Final
 
 from berth.model.errors import BerthError, Unavailable, UnknownClass, UnknownTraits
+from berth.model.similar_names import similar
 from berth.store import resource_classes, traits
 from berth.store.engine.database import Database
 
 #: How many unknown names get suggestions, and how many are listed as unknown.
 SUGGESTED_FOR_MAX: Final = 3
 LISTED_MAX: Final = 20
-#: Comparing one name takes some 20 microseconds, and more for long names.
 COMPARED_MAX: Final = 1000
-NAME_LENGTH_MAX: Final = 64
 
 
 def did_you_mean(error: BerthError, database: Database) -> str:
@@ -46,12 +44,10 @@ def did_you_mean(error: BerthError, database: Database) -> str:
     return " ".join(said)
 
 
-def close_names(name: str, existing: Iterable[str]) -> list[str]:
+def close_names(name: str, existing: Iterable[str]) -> tuple[str, ...]:
     """The known names that are most similar, the closest first, ignoring case."""
-    if len(name) > NAME_LENGTH_MAX:
-        return []
     likely = (each for each in existing if abs(len(each) - len(name)) <= len(name) // 2)
-    return get_close_matches(name.upper(), islice(likely, COMPARED_MAX), n=3, cutoff=0.75)
+    return similar(name.upper(), islice(likely, COMPARED_MAX))
 
 
 def _existing_names(error: BerthError, database: Database) -> Iterable[str]:

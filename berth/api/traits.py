@@ -10,7 +10,7 @@ from berth.api import body, caching
 from berth.api.errors import Refused
 from berth.api.operations import traits as schemas
 from berth.api.paths import provider_uuid
-from berth.api.query_string import last_values, parse_pairs
+from berth.api.query_string import parse_pairs
 from berth.api.rendering import answer, answer_bytes, answer_empty
 from berth.api.request import Request, Response, Services
 from berth.index.providers import get_provider
@@ -21,7 +21,7 @@ from berth.store import traits as store
 
 def list_traits(services: Services, request: Request, response: Response) -> None:
     """List the names of traits that match the filters."""
-    query = last_values(parse_pairs(request.query_string))
+    query = dict(parse_pairs(request.query_string))
     schemas.FILTERS.schema.at(request.microversion).check(query)
     names, prefix = _decode_name(query.get("name"))
     traits = store.list_traits(

@@ -10,6 +10,7 @@ Source: spec/beyond.md 5.4.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from berth.api.errors import overloaded
 from berth.candidates.shared_pools import SharedPools
 from berth.index.overlay import Overlay
 from berth.index.snapshot import Snapshot
@@ -114,18 +116,30 @@ class UnderWay:
         return View(snapshot, snapshot if ahead is None else ahead.snapshot)
 
     @contextmanager
-    def choosing(self, began: int, take: Callable[[], Snapshot]) -> Iterator[View]:
+    def choosing(
+        self, began: int, take: Callable[[], Snapshot], *, within: float = math.inf
+    ) -> Iterator[View]:
         """Choose what will be claimed, one choice at a time. Gives what it sees.
 
         Args:
             take: takes a snapshot; not called if another choice has taken one since this one began.
+            within: seconds that it may wait for those before it.
+
+        Raises:
+            Refused: 503, those before it took longer.
         """
-        with self._choosing:
+        # -1 stands for as long as it takes.
+        if not self._choosing.acquire(timeout=-1 if within == math.inf else max(within, 0)):
+            raise overloaded()
+        try:
             fleet = self._fleet
             if fleet is None or began > self._moment:
                 fleet = self._taken(take)
             ahead = fleet if self._ahead is None else self._ahead.snapshot
-            yield View(fleet, ahead, self._pools if self._has_others() else None)
+            has_others = self._choices > 1 or bool(self._claiming)
+            yield View(fleet, ahead, self._pools if has_others else None)
+        finally:
+            self._choosing.release()
 
     def _taken(self, take: Callable[[], Snapshot]) -> Snapshot:
         """A new snapshot, and what goes with it."""
@@ -142,10 +156,6 @@ class UnderWay:
             self._fleet, self._pools = fleet, SharedPools()
         self._moment = moment
         return fleet
-
-    def _has_others(self) -> bool:
-        """Whether others place at the same time."""
-        return self._choices > 1 or bool(self._claiming)
 
     def fix(self) -> None:
         """Let `View.ahead` stay as it is after the choice. Call it while choosing."""

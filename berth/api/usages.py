@@ -11,7 +11,7 @@ from typing import Any
 from berth.api import caching
 from berth.api.operations import usages as schemas
 from berth.api.paths import provider_uuid
-from berth.api.query_string import last_values, parse_pairs
+from berth.api.query_string import parse_pairs
 from berth.api.rendering import answer
 from berth.api.request import Request, Response, Services
 from berth.index.providers import get_provider
@@ -32,7 +32,7 @@ def show_provider_usages(
 
 def show_project_usages(services: Services, request: Request, response: Response) -> None:
     """Show the total usage of a project or one of its users."""
-    query = last_values(parse_pairs(request.query_string))
+    query = dict(parse_pairs(request.query_string))
     schemas.FILTERS.schema.at(request.microversion).check(query)
     project, user = query["project_id"], query.get("user_id")
     usages: dict[str, Any]

@@ -1,151 +1,108 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that wait for the fleet to change. Source: spec/beyond.md 6.2."""
+"""What requests that wait for the fleet to change wait for. Source: spec/beyond.md 6.2.
+
+`berth.edge.watchers` wakes them.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from threading import Condition, Event, Thread
-from typing import Final, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Final, Protocol
 
-from berth.api.errors import overloaded
+import msgspec
+
 from berth.index import Snapshot
-from berth.model.errors import Unavailable
 
-#: Seconds between two looks at the database, for the commits of other processes.
-LOOK_S: Final = 0.1
+_encode = msgspec.json.Encoder().encode
 
+#: Bytes that an event takes beside its data.
+_EVENT_BYTES: Final = 256
 
-#: Seconds between two looks at the database, if this process commits all the time.
-PAUSE_S: Final = 0.01
-
-#: Seconds after which it is looked whether a client that waits has disconnected.
-GONE_S: Final = 1.0
+#: Events that are sent in one piece.
+_PART: Final = 1000
 
 
-class WatchersObserver(Protocol):
-    """Receives the number of requests that wait."""
-
-    def watching(self, count: int) -> None:
-        """So many do."""
-
-
-class NullWatchersObserver:
-    """Ignores everything."""
-
-    def watching(self, count: int) -> None:
-        """Nothing."""
-
-
-class Watchers:
-    """The requests of one process that wait for changes.
-
-    One thread looks at the database for all of them, and only while there are some. A request that
-    waits holds no connection and no place in a queue.
+class Changes:
+    """What has changed up to a revision, encoded once for whoever is told.
 
     Args:
-        snapshot: returns the present fleet.
-        committed: set after each commit of this process.
-        stopping: set when the process stops; then nobody waits.
-        most: further requests are refused.
+        events: each has its kind as `change`.
+
+    Attributes:
+        count: the number of events.
+        size: the bytes of memory that they take, about.
     """
 
-    def __init__(
-        self,
-        snapshot: Callable[[], Snapshot],
-        committed: Event,
-        stopping: Event,
-        *,
-        most: int,
-        observer: WatchersObserver | None = None,
-        look_s: float = LOOK_S,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.clock: Final = clock
-        self._snapshot = snapshot
-        self._committed = committed
-        self._stopping = stopping
-        self._most = most
-        self._observer = observer or NullWatchersObserver()
-        self._look_s = look_s
-        #: Guards all below.
-        self._changed = Condition()
-        self._places = 0
-        self._waiting = 0
-        self._newest: Snapshot | None = None
-        self._looking: Thread | None = None
+    def __init__(self, revision: str, events: Sequence[Mapping[str, Any]]) -> None:
+        self._revision = revision
+        self._events = [(event["change"].encode(), _encode(event)) for event in events]
+        self.count = len(events)
+        self.size = sum(_EVENT_BYTES + len(data) for _, data in self._events)
 
-    @contextmanager
-    def place(self) -> Iterator[None]:
+    def lines(self) -> Iterator[bytes]:
+        """As JSON lines, in pieces."""
+        return self._pieces(b"%.0s%s\n", self._closing() + b"\n")
+
+    def sent(self) -> Iterator[bytes]:
+        """As server-sent events, in pieces."""
+        id_ = self._revision.encode()
+        end = b"event: revision\nid: %s\ndata: %s\n\n" % (id_, self._closing())
+        return self._pieces(b"event: %s\ndata: %s\n\n", end)
+
+    def _pieces(self, form: bytes, end: bytes) -> Iterator[bytes]:
+        """The events, each in a form, and the end, which is sent with the last ones."""
+        piece = b""
+        for begin in range(0, self.count, _PART):
+            if begin:
+                yield piece
+            piece = b"".join(form % event for event in self._events[begin : begin + _PART])
+        yield piece + end
+
+    def _closing(self) -> bytes:
+        return _encode({"revision": self._revision, "events": self.count})
+
+
+class Step:
+    """A revision, and what has changed since the step before.
+
+    Attributes:
+        changes: None: it cannot be told, because the database was restored, or is not kept longer.
+        next: the step after this one; None: there is none yet.
+    """
+
+    __slots__ = ("changes", "next", "revision")
+
+    def __init__(self, revision: str, changes: Changes | None) -> None:
+        self.revision = revision
+        self.changes = changes
+        self.next: Step | None = None
+
+
+class Watchers(Protocol):
+    """The requests of one process that wait for changes."""
+
+    def clock(self) -> float:
+        """Monotonic seconds."""
+
+    def place(self) -> AbstractContextManager[None]:
         """A place to wait, for as long as the context lasts.
 
         Raises:
             Refused: 503, if there is none.
         """
-        with self._changed:
-            if self._places >= self._most:
-                raise overloaded()
-            self._places += 1
-            self._observer.watching(self._places)
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._places -= 1
-                self._observer.watching(self._places)
 
-    @property
-    def are_stopping(self) -> bool:
-        """Whether nobody is to wait any longer."""
-        return self._stopping.is_set()
+    def join(self) -> tuple[Step, Snapshot]:
+        """The present step and its fleet, for a request that has a place.
 
-    def wait(self, seen: Snapshot, until: float, has_gone: Callable[[], bool]) -> Snapshot:
-        """The first snapshot after `seen`; `seen` itself if there is none until a time.
+        Raises:
+            Unavailable: the database cannot be read.
+        """
+
+    def wait(self, step: Step, until: float, goes_on: Callable[[], bool]) -> Step | None:
+        """The step after one; None if there is none until a time, or if the wait is over.
 
         Args:
             until: by `clock`.
-            has_gone: whether the client has disconnected; then it is not waited for.
+            goes_on: whether to wait at all; called again and again.
         """
-        with self._changed:
-            self._waiting += 1
-            self._look()
-            try:
-                # It may be older: `seen` was taken between two looks.
-                while (newest := self._newest) is None or not newest.clock.is_after(seen.clock):
-                    left = until - self.clock()
-                    if left <= 0 or self._stopping.is_set() or has_gone():
-                        return seen
-                    self._changed.wait(min(left, GONE_S))
-                return newest
-            finally:
-                self._waiting -= 1
-
-    def _look(self) -> None:
-        """Start to look, unless a thread does; a child that was forked has none."""
-        if self._looking is None or not self._looking.is_alive():
-            self._newest = None
-            self._looking = Thread(target=self._follow, name="berth-watch", daemon=True)
-            self._looking.start()
-
-    def _follow(self) -> None:
-        """Look until nobody waits."""
-        while True:
-            self._committed.clear()
-            newest = self._present() or self._newest
-            with self._changed:
-                if self._stopping.is_set() or newest is not self._newest:
-                    self._newest = newest
-                    self._changed.notify_all()
-                if not self._waiting:
-                    self._looking = None
-                    return
-            time.sleep(PAUSE_S)
-            self._committed.wait(self._look_s)
-
-    def _present(self) -> Snapshot | None:
-        """The present fleet, None while the database is not available: those who wait go on."""
-        try:
-            return self._snapshot()
-        except Unavailable:
-            return None

@@ -16,12 +16,11 @@ or the clock.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from berth.candidates.assign import PerTree, assign, first
 from berth.candidates.batch import Batch
-from berth.candidates.budget import Budget
 from berth.candidates.filter import filter_trees
 from berth.candidates.plan import Plan
 from berth.candidates.render import NO_CANDIDATES, LongAnswer, render
@@ -34,7 +33,9 @@ from berth.candidates.request import (
 from berth.candidates.resolve import NothingFits, any_root_passes, plan_of, resolve
 from berth.candidates.splits import with_splits
 from berth.candidates.walk import Duplicates
+from berth.index.aggregate_sets import Mask
 from berth.index.snapshot import Snapshot
+from berth.model.budget import Budget
 from berth.model.errors import SearchGaveUp, UnknownResourceClass, UnknownTraits
 
 __all__ = [
@@ -97,6 +98,7 @@ def search(
     budget: Budget,
     per_tree: PerTree | None = None,
     start: int = 0,
+    among: Mapping[int, Mask] | None = None,
 ) -> Iterator[Batch]:
     """The candidates of a plan, each once, or as many as are wanted and the budget allows.
 
@@ -105,8 +107,9 @@ def search(
     Args:
         per_tree: bounds the candidates of each tree; `wanted` is then no more than a hint.
         start: where among all trees to begin, modulo their number.
+        among: the rows of each block that count; None for all of all blocks.
     """
-    trees = filter_trees(snapshot, plan, budget, wanted=wanted, start=start)
+    trees = filter_trees(snapshot, plan, budget, wanted=wanted, among=among, start=start)
     duplicates = Duplicates(snapshot)
     if not plan.splits:
         return assign(
@@ -125,7 +128,7 @@ def search(
     )
     batches = with_splits(snapshot, plan, unsplit, budget, duplicates)
     if per_tree is not None:
-        return per_tree.among(snapshot, batches)
+        return per_tree.among(batches)
     return batches if wanted is None else first(wanted, batches)
 
 

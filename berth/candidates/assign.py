@@ -20,8 +20,6 @@ import numpy as np
 
 from berth.candidates.assignments import Assignment, assignments_of
 from berth.candidates.batch import Batch
-from berth.candidates.budget import Budget
-from berth.candidates.hosts import is_without_anchor
 from berth.candidates.masks import Rows
 from berth.candidates.plan import Plan
 from berth.candidates.request import SearchSettings
@@ -30,13 +28,14 @@ from berth.candidates.uniform import split_by_options
 from berth.candidates.walk import Duplicates, walk
 from berth.index.aggregate_sets import Mask
 from berth.index.snapshot import Snapshot
+from berth.model.budget import Budget
 
 
 class PerTree:
     """At most so many candidates of each tree.
 
-    Candidates without an anchor (`berth.candidates.hosts`) are not counted, because they belong to
-    another tree.
+    Candidates that may be anchored elsewhere (`Batch.is_anchored`) are not counted, because their
+    host may be another tree.
 
     Attributes:
         left_out: whether there were more of any tree.
@@ -46,28 +45,23 @@ class PerTree:
         self.most = most
         self.left_out = False
 
-    def among(self, snapshot: Snapshot, batches: Iterable[Batch]) -> Iterator[Batch]:
+    def among(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """The candidates of some batches, without those beyond the bound. Batches of the same trees
         come one after another."""
         for trees, several in groupby(batches, key=attrgetter("trees")):
             counts = np.zeros(len(trees.rows), dtype=np.int64)
-            for batch in self.bounded(snapshot, several, counts):
+            for batch in self.bounded(several, counts):
                 if len(batch.positions):
                     yield batch
 
-    def bounded(
-        self, snapshot: Snapshot, batches: Iterable[Batch], counts: Rows
-    ) -> Iterator[Batch]:
+    def bounded(self, batches: Iterable[Batch], counts: Rows) -> Iterator[Batch]:
         """`among` for batches of the same trees; a batch may be empty.
 
         Args:
             counts: how many candidates each of `Trees.rows` has had so far; these are added.
         """
         for batch in batches:
-            if is_without_anchor(snapshot, batch.trees, batch.all_choices):
-                yield batch
-            else:
-                yield self._first(batch, counts)
+            yield self._first(batch, counts) if batch.is_anchored else batch
 
     def _first(self, batch: Batch, counts: Rows) -> Batch:
         counts[batch.positions] += 1
@@ -285,7 +279,7 @@ class _Tried:
     def bounded(self, per_tree: PerTree) -> Iterator[Batch]:
         if len(self._assignments) <= per_tree.most:
             return self.all()
-        return per_tree.among(self._enumerators.snapshot, self.all())
+        return per_tree.among(self.all())
 
     def tree_by_tree(self) -> Iterator[Batch]:
         if len(self._assignments) <= 1:
@@ -314,7 +308,7 @@ class _Walked:
             live: Mask = np.ones(len(group.rows), dtype=np.bool_)
             counts = np.zeros(len(group.rows), dtype=np.int64)
             batches = self._enumerators.walk(group, live=live)
-            for batch in per_tree.bounded(self._enumerators.snapshot, batches, counts):
+            for batch in per_tree.bounded(batches, counts):
                 if len(batch.positions):
                     yield batch
                 # One more than is wanted is looked for, to know whether there is one.

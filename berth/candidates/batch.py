@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from berth.candidates.masks import Rows
 from berth.candidates.plan import Plan
@@ -12,6 +12,10 @@ from berth.candidates.trees import Trees
 from berth.index.aggregate_sets import Mask
 from berth.index.block import Ints
 from berth.model.ids import ClassId
+
+#: What a batch takes, and each candidate in it: positions, scores, hosts and the like.
+_BYTES_OF_BATCH: Final = 1_000
+_BYTES_OF_CANDIDATE: Final = 64
 
 #: What each choice gives of each class: one amount, or one for each candidate.
 Given = Mapping[tuple[int, ClassId], int | Ints]
@@ -54,6 +58,11 @@ class Batch:
         self._rows: Rows | None = None
 
     @property
+    def size(self) -> int:
+        """The bytes that it takes, about, with what is kept beside it."""
+        return _BYTES_OF_BATCH + _BYTES_OF_CANDIDATE * len(self.positions)
+
+    @property
     def rows(self) -> Rows:
         """The rows of `trees.block`, one for each candidate; always the same array."""
         if self._rows is None:
@@ -84,9 +93,27 @@ class Batch:
         return (*self.choices, *parts)
 
     @property
+    def is_anchored(self) -> bool:
+        """Whether the host of each candidate is the tree that it was found from: it has a provider
+        that no other tree can use, or several of one split."""
+        shape, sharing = self.trees.block.shape, self.trees.sharing_providers.sharing
+        return (
+            not sharing.by_aggregate
+            or any(
+                choice < shape.size and sharing.trait not in shape.node_types[choice].traits
+                for choice in self.all_choices
+            )
+            or any(len(part.choices) > 1 for part in self.parts)
+        )
+
+    @property
     def key(self) -> Hashable:
         """The same for batches whose candidates differ in hosts and amounts only."""
-        return self.trees.block_id, self.choices, tuple(part.choices for part in self.parts)
+        size, choices = self.trees.block.shape.size, self.all_choices
+        # Which trees share is part of a shape.
+        is_shared = max(choices, default=0) >= size or not self.is_anchored
+        shape = self.trees.block.shape.number if is_shared else None
+        return shape, size, self.choices, tuple(part.choices for part in self.parts)
 
     def given(self, plan: Plan) -> dict[tuple[int, ClassId], int | Ints]:
         """What each choice gives of each class: one amount, or one for each candidate."""

@@ -17,16 +17,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from berth.candidates.budget import Budget
 from berth.candidates.host_groups import Group, HostGroups
 from berth.candidates.order import Order
-from berth.candidates.placement_bounds import PoolHosts
+from berth.candidates.placement_bounds import PoolHosts, most_of_each
 from berth.candidates.plan import Plan
 from berth.candidates.pool import Amounts, Choice, Pool, ranked, sums_of, taken_by
 from berth.candidates.ranking import Ranked, best
 from berth.index.aggregate_sets import Mask
-from berth.index.scenario import with_usage
 from berth.index.snapshot import Snapshot
+from berth.model.budget import Budget
 from berth.model.ids import ClassId, ProviderId
 
 
@@ -81,18 +80,18 @@ def choose(
         return _choose_one(snapshot, plan, order, budget)
     if order.among is not None:
         if limits.within is None:
-            chosen = _Run(snapshot, plan, order, limits, budget).choose(count, None)
+            chosen = _Run(snapshot, plan, order, limits, budget).choose(count)
             if chosen is not None:
                 return chosen
         order = replace(order, among=None)
     return _choose_of_all(snapshot, plan, order, count, limits, budget)
 
 
-def choose_from(pool: Pool, count: int, limits: Limits) -> Chosen | None:
+def choose_from(pool: Pool, count: int, limits: Limits, budget: Budget) -> Chosen | None:
     """The candidates of `count` consumers from a pool, which has them as taken afterwards; None if
     there are too few. Not with `within`, and not for plans with splits."""
     assert limits.within is None and not pool.plan.splits
-    return _Run(pool.snapshot, pool.plan, pool.order, limits, Budget()).choose_from(pool, count)
+    return _Run(pool.snapshot, pool.plan, pool.order, limits, budget).choose_from(pool, count)
 
 
 def _choose_one(snapshot: Snapshot, plan: Plan, order: Order, budget: Budget) -> Chosen | Short:
@@ -115,20 +114,22 @@ def _choose_of_all(
 ) -> Chosen | Short:
     """The candidates of several consumers, of all hosts; or a proof that there are too few."""
     pool = Pool(snapshot, plan, order, budget)
-    hosts = PoolHosts(pool)
+    hosts = PoolHosts(snapshot, pool.hosts, pool.aggregate_sets)
     groups = hosts.groups_of(limits.within)
     if not groups:
         return Short(0 if budget.ended is None else None)
     most = None
     if pool.is_whole and not plan.splits:
-        most = hosts.most_of_groups(groups, limits.max_per)
+        each = most_of_each(pool, hosts.keys, budget)
+        most = hosts.most_of_groups(groups, limits.max_per, budget, each)
     by_size = sorted(groups, key=lambda group: -(most[group] if most else len(groups[group])))
     for group in by_size:
         if budget.is_spent():
             return Short(None)
         if most is None or most[group] >= count:
-            chosen = _Run(snapshot, plan, order, limits, budget).choose(count, group)
-            if chosen is not None:
+            some = pool if group is None else pool.some(hosts.candidates(groups[group]))
+            run = _Run(snapshot, plan, order, limits, budget)
+            if (chosen := run.choose_from(some, count, group)) is not None:
                 return chosen
     at_most = None if most is None else max(most.values())
     return Short(at_most if at_most is not None and at_most < count else None)
@@ -150,20 +151,21 @@ class _Run:
         self._counts: list[Counter[Group]] = [Counter() for _ in self._keys]
         self._taken: Counter[tuple[ProviderId, ClassId]] = Counter()
 
-    def choose(self, count: int, within: Group | None) -> Chosen | None:
-        """The candidates of `count` consumers, None if there are too few.
+    def choose(self, count: int) -> Chosen | None:
+        """The candidates of `count` consumers; None if there are too few."""
+        return self.choose_from(Pool(self._snapshot, self._plan, self._order, self._budget), count)
+
+    def choose_from(self, pool: Pool, count: int, within: Group | None = None) -> Chosen | None:
+        """`choose`, from a pool of the same snapshot, plan and order; None if the budget ends.
 
         Args:
             within: the group of hosts in which all must be; None for any hosts.
         """
-        pool = Pool(self._snapshot, self._plan, self._order, self._budget)
-        return self.choose_from(pool, count, within)
-
-    def choose_from(self, pool: Pool, count: int, within: Group | None = None) -> Chosen | None:
-        """`choose`, from a pool of the same snapshot, plan and order."""
         allowed = self._allowed(pool, within)
         chosen: list[Choice] = []
         while (number := pool.best(allowed & pool.fits)) is not None:
+            if self._budget.is_spent():
+                return None
             chosen.append(pool.chosen(number))
             # Amounts that may be split are divided otherwise now.
             splits = bool(self._plan.splits)
@@ -174,17 +176,13 @@ class _Run:
             for keys, group in self._note(pool, number):
                 allowed &= ~keys.mask(group, pool.hosts, pool.aggregate_sets)
             if splits:
-                pool = self._searched_again()
-                allowed = self._allowed(pool, within)
+                pool, since = pool.after(number)
+                allowed = np.append(allowed[:since], self._allowed(pool, within, since))
         return None
 
-    def _searched_again(self) -> Pool:
-        snapshot = with_usage(self._snapshot, self._taken)
-        return Pool(snapshot, self._plan, self._order, self._budget)
-
-    def _allowed(self, pool: Pool, within: Group | None) -> Mask:
-        """The candidates whose hosts may get one more."""
-        hosts, sets = pool.hosts, pool.aggregate_sets
+    def _allowed(self, pool: Pool, within: Group | None, since: int = 0) -> Mask:
+        """The candidates from some place on whose hosts may get one more."""
+        hosts, sets = pool.hosts[since:], pool.aggregate_sets[since:]
         allowed: Mask = np.ones(len(hosts), dtype=np.bool_)
         if within is not None and self._within is not None:
             allowed &= self._within.mask(within, hosts, sets)

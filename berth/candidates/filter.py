@@ -16,7 +16,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from berth.candidates.budget import Budget
 from berth.candidates.masks import (
     Masks,
     Rows,
@@ -42,6 +41,7 @@ from berth.index.aggregate_sets import Mask
 from berth.index.block import ROWS_MAX, Block
 from berth.index.shape import Shape
 from berth.index.snapshot import Snapshot
+from berth.model.budget import Budget
 from berth.model.ids import ClassId
 
 #: The rows of the first window when few candidates are wanted: fewer where sharing providers may
@@ -239,6 +239,21 @@ SHARING: Final = Stage(
     lambda _tests, _plan: False,
     lambda _, alive: alive,
 )
+#: Those that look at the root alone.
+AT_ROOTS: Final = (
+    Stage(
+        "root aggregates",
+        "the same for the root, which is seldom asked",
+        lambda _, plan: plan.forbidden_at_root is not None or plan.root_membership.has_conditions,
+        _by_root_aggregates,
+    ),
+    Stage(
+        "named hosts",
+        "a few rows, or all but a few: one mask, however many hosts are named",
+        lambda _, plan: plan.within is not None or plan.not_in is not None,
+        _by_named_hosts,
+    ),
+)
 STAGES: Final = (
     STRUCTURE,
     DRAINS,
@@ -254,18 +269,7 @@ STAGES: Final = (
         lambda tests, _: bool(tests.members),
         _by_aggregates,
     ),
-    Stage(
-        "root aggregates",
-        "the same for the root, which is seldom asked",
-        lambda _, plan: plan.forbidden_at_root is not None or plan.root_membership.has_conditions,
-        _by_root_aggregates,
-    ),
-    Stage(
-        "named hosts",
-        "a few rows, or all but a few: one mask, however many hosts are named",
-        lambda _, plan: plan.within is not None or plan.not_in is not None,
-        _by_named_hosts,
-    ),
+    *AT_ROOTS,
     Stage(
         "options",
         "what several nodes can give: as many comparisons as there are nodes",
@@ -296,18 +300,18 @@ def filter_trees(
         start: where among all trees to begin, modulo their number; the others follow in a circle.
     """
     scope = sharing_scope_of(plan, snapshot)
-    sharing_providers = SharingProviders(snapshot, plan, budget)
+    sharing_providers = SharingProviders(
+        snapshot, plan, budget, lambda: _eligible(snapshot, plan, budget)
+    )
     is_split = scope.is_shared and SHARING in stages
     kept_tests = snapshot.memory.table(scope)
     nodes: NodeTests | None = None
     least = SHARED_WINDOW_MIN if scope.is_shared else WINDOW_MIN
     size = ROWS_MAX if wanted is None else max(least, min(4 * wanted, ROWS_MAX))
-    for block_id, block, first, end in _spans(snapshot, plan, scope, start):
+    for block_id, block, first, end in _spans(snapshot, plan, scope, start, among):
         if budget.is_spent():
             return
-        some = None if among is None else among.get(block_id)
-        if some is None and among is not None:
-            continue
+        some = None if among is None else among[block_id]
         kept: tuple[ShapeTests, tuple[Stage, ...]] | None = kept_tests.get(block.shape.number)
         if kept is None:
             nodes = nodes or NodeTests(plan)
@@ -342,16 +346,32 @@ def filter_trees(
                 return
 
 
-def _spans(snapshot: Snapshot, plan: Plan, scope: SharingScope, start: int) -> Iterator[Span]:
-    """The trees that may be anchors."""
+def _eligible(snapshot: Snapshot, plan: Plan, budget: Budget) -> Iterator[tuple[int, Block, Rows]]:
+    """The rows of each block that may anchor what sharing providers alone can give."""
+    for trees in filter_trees(snapshot, plan, budget, stages=(STRUCTURE, DRAINS, *AT_ROOTS)):
+        yield trees.block_id, trees.block, trees.rows
+
+
+def _spans(
+    snapshot: Snapshot,
+    plan: Plan,
+    scope: SharingScope,
+    start: int,
+    among: Mapping[int, Mask] | None,
+) -> Iterator[Span]:
+    """The trees that may be anchors, of some blocks; None for all."""
     root = scope.fixed_root
     if root is not None:
+        if among is not None and root.block_id not in among:
+            return iter(())
         return iter([(root.block_id, snapshot.block(root.block_id), root.row, root.row + 1)])
-    if plan.within is not None:
-        numbers = plan.within.blocks()
-        blocks: Iterable[tuple[int, Block]] = ((each, snapshot.block(each)) for each in numbers)
-    else:
+    numbers: Iterable[int] | None = None if plan.within is None else plan.within.blocks()
+    if among is not None:
+        numbers = sorted(among if numbers is None else among.keys() & numbers)
+    if numbers is None:
         blocks = snapshot.occupied()
+    else:
+        blocks = ((each, snapshot.block(each)) for each in numbers)
     spans = ((block_id, block, 0, block.rows) for block_id, block in blocks)
     return _circle([*spans], start) if start else spans
 

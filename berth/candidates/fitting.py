@@ -13,15 +13,15 @@ import numpy as np
 
 from berth.candidates.assign import assign, one_of_each
 from berth.candidates.batch import Batch
-from berth.candidates.budget import Budget
 from berth.candidates.filter import filter_trees
 from berth.candidates.masks import Rows
 from berth.candidates.plan import Plan
 from berth.candidates.request import SearchSettings
-from berth.candidates.splits import fitting_splits, with_splits
+from berth.candidates.splits import with_splits
 from berth.candidates.trees import FilteredTrees, Trees
 from berth.index.aggregate_sets import Mask
 from berth.index.snapshot import Snapshot
+from berth.model.budget import Budget
 
 
 def fitting_hosts(
@@ -38,7 +38,7 @@ def fitting_hosts(
         among: the rows of each block that count; None for all of all blocks.
     """
     hosts: dict[int, Mask] = {}
-    for trees, rows in _fitting(snapshot, plan, budget, among, hosts):
+    for trees, rows in _fitting(snapshot, plan, budget, among):
         mask = hosts.get(trees.block_id)
         if mask is None:
             mask = hosts[trees.block_id] = np.zeros(trees.block.rows, dtype=np.bool_)
@@ -51,55 +51,39 @@ def _fitting(
     plan: Plan,
     budget: Budget,
     among: Mapping[int, Mask] | None,
-    hosts: Mapping[int, Mask],
 ) -> Iterator[tuple[Trees, Rows]]:
-    """The rows that fit, in parts; the caller adds them to `hosts`."""
-    trees = filter_trees(snapshot, plan, budget, among=among)
+    """The rows that fit, in parts."""
     if plan.is_filter:
         # PERF bench, explain: most derived requests have one condition.
+        trees = filter_trees(snapshot, plan, budget, among=among)
         yield from ((each, each.rows) for each in trees)
         return
-    if plan.splits:
-        yield from _fitting_splits(snapshot, plan, trees, budget, hosts)
-        return
-    for batch in one_of_each(snapshot, plan, trees, budget):
-        yield batch.trees, batch.trees.rows[batch.positions]
-
-
-def _fitting_splits(
-    snapshot: Snapshot,
-    plan: Plan,
-    trees: Iterable[FilteredTrees],
-    budget: Budget,
-    hosts: Mapping[int, Mask],
-) -> Iterator[tuple[Trees, Rows]]:
-    """As `_fitting`, of a plan with splits."""
-    for batch in _unsplit(snapshot, plan, trees, budget):
-        block_id, rows = batch.trees.block_id, batch.trees.rows
-        if block_id in hosts:
-            batch = batch.at(~hosts[block_id][rows[batch.positions]])
-        for positions in fitting_splits(snapshot, plan, batch, budget):
-            yield batch.trees, rows[positions]
-            # Amounts that may be split have more sets than anybody could list.
-            if hosts[block_id][rows[batch.positions]].all():
-                break
+    for batch in one_candidate_each(snapshot, plan, budget, among, any_set=True):
+        yield batch.trees, batch.rows
 
 
 def one_candidate_each(
-    snapshot: Snapshot, plan: Plan, budget: Budget, among: Mapping[int, Mask] | None = None
+    snapshot: Snapshot,
+    plan: Plan,
+    budget: Budget,
+    among: Mapping[int, Mask] | None = None,
+    *,
+    any_set: bool = False,
 ) -> Iterator[Batch]:
-    """One candidate of each host that fits; arguments as of `fitting_hosts`."""
+    """One candidate of each host that fits; arguments as of `fitting_hosts` and `with_splits`."""
     trees = filter_trees(snapshot, plan, budget, among=among)
     if not plan.splits:
         yield from one_of_each(snapshot, plan, trees, budget)
         return
     served: dict[int, Mask] = {}
-    for batch in _unsplit(snapshot, plan, trees, budget):
+    for batch in unsplit(snapshot, plan, trees, budget):
         of_block = served.setdefault(
             batch.trees.block_id, np.zeros(batch.trees.block.rows, dtype=np.bool_)
         )
         batch = batch.at(~of_block[batch.rows])
-        for candidates in with_splits(snapshot, plan, [batch], budget, None):
+        if not len(batch.positions):
+            continue
+        for candidates in with_splits(snapshot, plan, [batch], budget, None, any_set=any_set):
             new = candidates.at(~of_block[candidates.rows])
             of_block[new.rows] = True
             if len(new.positions):
@@ -108,10 +92,10 @@ def one_candidate_each(
                 break
 
 
-def _unsplit(
+def unsplit(
     snapshot: Snapshot, plan: Plan, trees: Iterable[FilteredTrees], budget: Budget
 ) -> Iterator[Batch]:
-    """The candidates of a plan with splits, as far as they are not split."""
+    """All candidates of some trees, without the amounts that are split."""
     return assign(
         snapshot,
         plan,

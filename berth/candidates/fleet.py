@@ -6,9 +6,9 @@ N is the number of hosts: the rows of all blocks, one block behind another.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,10 @@ from berth.index.block import Block, Bytes, Ints
 from berth.index.shape import Shape
 from berth.index.snapshot import Location, Snapshot
 from berth.model.ids import ClassId
+
+#: What a provider counts as having left of a class at most: the largest integer that every reader
+#: of JSON tells from its neighbours.
+FREE_MAX: Final = (1 << 53) - 1
 
 
 class Span(NamedTuple):
@@ -33,17 +37,25 @@ class Fleet:
 
     Attributes:
         spans: of each block, ascending.
+        starts: block_id -> its first host.
         size: N.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self.spans: list[Span] = []
+        self.starts: dict[int, int] = {}
         self.size = 0
         for block_id, block in snapshot.occupied():
             hosts = slice(self.size, self.size + block.rows)
             self.spans.append(Span(block_id, block, hosts))
+            self.starts[block_id] = hosts.start
             self.size = hosts.stop
+
+    @cached_property
+    def _firsts(self) -> Ints:
+        """The first host of each span."""
+        return np.array([*self.starts.values()], dtype=np.int64)
 
     def none(self) -> Mask:
         """No host."""
@@ -69,8 +81,12 @@ class Fleet:
 
     def by_block(self, hosts: Mask) -> dict[int, Mask]:
         """Those blocks that have some of the hosts, with the rows of them."""
-        parts = ((span.block_id, hosts[span.hosts]) for span in self.spans)
-        return {block_id: rows for block_id, rows in parts if rows.any()}
+        if not self.spans:
+            return {}
+        # PERF bench, worst questions: where each host is a block of its own, few blocks have any.
+        numbers = np.logical_or.reduceat(hosts, self._firsts).nonzero()[0]
+        some = (self.spans[number] for number in numbers.tolist())
+        return {span.block_id: hosts[span.hosts] for span in some}
 
     def of_blocks(self, rows: Mapping[int, Mask]) -> Mask:
         """The hosts that are some rows of blocks."""
@@ -83,15 +99,14 @@ class Fleet:
 
     def numbers(self, block_ids: Ints, rows: Ints) -> Ints:
         """The hosts in some rows of blocks."""
-        starts = np.zeros(max((span.block_id for span in self.spans), default=0) + 1, np.int64)
-        for span in self.spans:
-            starts[span.block_id] = span.hosts.start
+        starts = np.zeros(max(self.starts, default=0) + 1, np.int64)
+        starts[[*self.starts]] = [*self.starts.values()]
         numbers: Ints = starts[block_ids] + rows
         return numbers
 
     def place(self, host: int) -> tuple[Span, int]:
         """Where a host is: its block, and the row."""
-        span = next(span for span in self.spans if host < span.hosts.stop)
+        span = self.spans[int(np.searchsorted(self._firsts, host, side="right")) - 1]
         return span, host - span.hosts.start
 
     def uuid(self, host: int) -> str:
@@ -139,45 +154,19 @@ class Fleet:
                 shared[rows] = own < len(providers)
         return shared
 
-    def serving(self, hosts: Mask) -> set[Location]:
-        """The sharing providers of any tree that share with one of some hosts."""
-        snapshot = self._snapshot
-        if not snapshot.sharing.by_aggregate:
-            return set()
-        tree_sets: set[int] = set()
-        for span in self.spans:
-            tree_sets.update(span.block.tree_aggregate_sets[hosts[span.hosts]].tolist())
-        return {
-            location
-            for tree_set in tree_sets
-            for provider in snapshot.sharing.serving(tree_set, snapshot.aggregate_sets)
-            if (location := snapshot.locate(provider))
-        }
-
-    def pools_serving(self, hosts: Mask) -> Mask:
-        """The pools of which a provider shares with one of some hosts."""
-        pools = self.none()
-        at = self.serving(hosts)
-        for span in self.spans:
-            if at and is_pool(self._snapshot, span.block.shape):
-                rows = [each.row for each in at if each.block_id == span.block_id]
-                pools[span.hosts][rows] = True
-        return pools
-
-    def free(self, hosts: Mask, class_id: ClassId) -> int:
-        """What all providers of the trees of some hosts have left of a class, drained ones
-        aside."""
-        free = 0.0
-        for span in self.spans:
-            columns = span.block.columns.get(class_id)
-            if columns is not None:
-                left = np.maximum(columns.capacity - columns.used, 0.0)
-                drained = span.block.drained_of_class(class_id)
-                if drained is not None:
-                    left[drained] = 0.0
-                rows = hosts[span.hosts]
-                free += float((left if rows.all() else left[:, rows]).sum())
-        return int(free)
+    def free(self, hosts: Mask, class_id: ClassId, sharing: Iterable[Location] = ()) -> int:
+        """What providers have left of a class, drained ones aside: all of the trees of some hosts,
+        and some sharing providers, which may be of the same trees."""
+        every = slice(None)
+        free = 0
+        for block_id, row, node in sharing:
+            block = self._snapshot.block(block_id)
+            if not hosts[self.starts[block_id] + row]:
+                free += _free_of(block, class_id, (block.shape.row_of_node[class_id][node], row))
+        for _, block, span in self.spans:
+            if class_id in block.columns and (rows := hosts[span]).any():
+                free += _free_of(block, class_id, (every, every if rows.all() else rows))
+        return free
 
     def roots_in(self) -> Ints:
         """For each host the set of aggregates that its root is in (`AggregateSets`)."""
@@ -204,10 +193,21 @@ class Fleet:
         return np.concatenate(parts) if parts else np.zeros((0, 0), dtype=np.uint8)
 
 
+def _free_of(block: Block, class_id: ClassId, at: tuple[slice | int, slice | int | Mask]) -> int:
+    """What some inventories of a class have left, drained ones aside."""
+    columns = block.columns[class_id]
+    left = np.clip(columns.capacity[at] - columns.used[at], 0.0, FREE_MAX)
+    drained = block.drained_of_class(class_id)
+    if drained is not None:
+        left = np.where(drained[at], 0.0, left)
+    total = float(left.sum())
+    return int(total) if total <= FREE_MAX else sum(map(int, left.ravel().tolist()))
+
+
 def is_pool(snapshot: Snapshot, shape: Shape) -> bool:
-    """Whether every provider with inventory is a sharing provider, in trees of a shape."""
-    trait = snapshot.sharing.trait
-    return all(trait in node.traits for node in shape.node_types if node.classes)
+    """Whether there are providers with inventory, and all of them share, in trees of a shape."""
+    having = [node.traits for node in shape.node_types if node.classes]
+    return bool(having) and all(snapshot.sharing.trait in traits for traits in having)
 
 
 def _by_uuid(uuids: Bytes) -> Ints:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hosts of candidates: their anchors.
 
-A candidate of sharing providers only may have several anchors; its host is the root of its first
-provider.
+A candidate of sharing providers only may have several anchors; its host is the one of them with the
+smallest uuid.
 
 Source: spec/beyond.md 2.6 and 2.7.
 """
@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from berth.candidates.batch import Batch
 from berth.candidates.masks import Rows
 from berth.candidates.sharing import SharingProvider
-from berth.candidates.trees import Trees
 from berth.index.block import UUID_LENGTH, Block, Floats
 from berth.index.snapshot import Snapshot
 
@@ -79,12 +78,15 @@ def located(keys: Rows) -> tuple[Rows, Rows]:
 def hosts_of(snapshot: Snapshot, batch: Batch) -> Sequence[Hosts]:
     """The hosts of a batch: in one block, unless the candidates consist of sharing providers."""
     trees = batch.trees
-    if not is_without_anchor(snapshot, trees, batch.all_choices):
+    if batch.is_anchored:
         return (Hosts(trees.block_id, trees.block, batch.rows, slice(None)),)
     of_block: dict[int, tuple[list[int], list[int]]] = {}
-    for place, provider in enumerate(serving_each(batch, batch.all_choices[0])):
-        rows, places = of_block.setdefault(provider.location.block_id, ([], []))
-        rows.append(provider.location.row)
+    for place, position in enumerate(batch.positions.tolist()):
+        providers = tuple(trees.provider_id(choice, position) for choice in batch.all_choices)
+        own = trees.block_id, int(trees.rows[position])
+        block_id, row = trees.sharing_providers.least_anchor(providers) or own
+        rows, places = of_block.setdefault(block_id, ([], []))
+        rows.append(row)
         places.append(place)
     return tuple(
         Hosts(block_id, snapshot.block(block_id), np.array(rows), np.array(places))
@@ -100,16 +102,6 @@ def in_places(values: Sequence[NDArray[T]], several: Sequence[Hosts]) -> NDArray
     for each, hosts in zip(values, several, strict=True):
         spread[hosts.at] = each
     return spread
-
-
-def is_without_anchor(snapshot: Snapshot, trees: Trees, choices: Sequence[int]) -> bool:
-    """Whether candidates consist of sharing providers only, and the first of these is in another
-    tree than the one from which they were found."""
-    node_types = trees.block.shape.node_types
-    size, trait = len(node_types), snapshot.sharing.trait
-    return choices[0] >= size and all(
-        trait in node_types[choice].traits for choice in choices if choice < size
-    )
 
 
 def serving_each(batch: Batch, choice: int) -> list[SharingProvider]:

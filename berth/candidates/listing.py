@@ -16,21 +16,24 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from berth.candidates.batch import Batch
-from berth.candidates.budget import Budget
-from berth.candidates.hosts import hosts_of, is_without_anchor, serving_each
+from berth.candidates.hosts import hosts_of, serving_each
 from berth.candidates.order import Order, Scores
 from berth.candidates.plan import Plan
-from berth.candidates.ranking import Ranked
+from berth.candidates.ranking import CUT_MAX, Ranked
 from berth.candidates.request import ResponseForm
-from berth.candidates.summaries import SummaryTexts
+from berth.candidates.summaries import Part, SummaryTexts
 from berth.index.block import Ints
 from berth.index.snapshot import Snapshot
+from berth.model.budget import Budget
 from berth.model.ids import ClassId
 
 #: Provider summaries as at 1.39.
 _FORM: Final = ResponseForm(
     allocations_as_list=False, traits=True, all_classes=True, trees=True, mappings=True
 )
+
+#: Bytes of summaries that are written when no time is left.
+_CUT_BYTES_MAX: Final = 1 << 22
 
 #: The node that is a root.
 _ROOT: Final = 0
@@ -50,7 +53,7 @@ def candidate_texts(
     """The JSON of each candidate, in their order.
 
     It ends with the candidate with which the texts reach the budget's size; the budget counts the
-    candidates.
+    candidates. If its time ends, `CUT_MAX` of those that were found are written.
 
     Args:
         forms: those of earlier calls with the same snapshot, plan and order; gets the new ones.
@@ -69,17 +72,29 @@ def candidate_texts(
         texts.append(of_batch[place])
         size += len(of_batch[place])
         budget.candidates += 1
-        if budget.is_filled_by(size):
+        # Once in the list, and once in the answer.
+        budget.take(2 * len(of_batch[place]))
+        ended = (budget.is_spent() or budget.is_filled_by(size)) and budget.ended
+        if ended and (ended != "time" or len(texts) >= CUT_MAX):
             break
     return texts
 
 
-def summaries(snapshot: Snapshot, plan: Plan, batches: Iterable[Batch]) -> bytes:
-    """`provider_summaries` of some candidates, in the form of 1.39."""
+def summaries(snapshot: Snapshot, plan: Plan, batches: Iterable[Batch], budget: Budget) -> bytes:
+    """`provider_summaries` of some candidates, in the form of 1.39; as many as there is memory
+    for, and as are written in no time if the budget has ended."""
     texts = SummaryTexts(snapshot, plan, _FORM)
     for batch in batches:
         texts.add(batch)
-    return b"".join((b"{", *texts.written(texts.parts()), b"}"))
+    parts: list[Part] = []
+    size = 0
+    for part in texts.parts():
+        of_part = texts.long([part]).length_about()
+        size += of_part
+        if not budget.take(2 * of_part) or (budget.is_spent() and size > _CUT_BYTES_MAX):
+            break
+        parts.append(part)
+    return b"".join((b"{", *texts.written(parts), b"}"))
 
 
 #: The values of a gap for the candidates of a batch.
@@ -133,10 +148,10 @@ def _pieces(
         return providers[choice]
 
     yield b'{"host": '
-    if is_without_anchor(snapshot, batch.trees, batch.all_choices):
-        yield b'"%b"', partial(_host_uuids, snapshot)
-    else:
+    if batch.is_anchored:
         yield provider(_ROOT)
+    else:
+        yield b'"%b"', partial(_host_uuids, snapshot)
     yield b', "allocations": {'
     for number, (choice, amounts) in enumerate(_by_choice(batch, plan).items()):
         yield b", " if number else b""

@@ -16,7 +16,6 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 
 from berth.candidates.batch import Batch, Given
-from berth.candidates.budget import Budget
 from berth.candidates.capacity.preserving import Preserving
 from berth.candidates.fullness import Fullness
 from berth.candidates.hosts import Hosts, hosts_of, random_of, serving_each
@@ -25,6 +24,7 @@ from berth.candidates.plan import MembershipTest, Plan, TraitTest
 from berth.index.aggregate_sets import Mask
 from berth.index.block import Floats
 from berth.index.snapshot import Location, Snapshot
+from berth.model.budget import Budget
 from berth.model.ids import ClassId
 
 Strategy = Literal["any", "random", "pack", "spread", "preserve"]

@@ -13,27 +13,41 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
+from berth.candidates.fleet import FREE_MAX
 from berth.candidates.host_groups import Group, HostGroups
 from berth.candidates.masks import Rows
 from berth.candidates.pool import Pool
-from berth.model.ids import ClassId, ProviderId
+from berth.index.aggregate_sets import Mask
+from berth.index.snapshot import Snapshot
+from berth.model.budget import Budget
+from berth.model.ids import ClassId
+
+#: Of the id of a provider, one that a scenario adds too; the number of its host is above.
+_PROVIDER_BITS: Final = 41
 
 
 class PoolHosts:
-    """The hosts of a pool, each once.
+    """The hosts of a pool, or others, each once.
 
     Attributes:
         keys: ascending, see `Hosts.keys`. A place is one of their indexes.
     """
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-        self.keys, first = np.unique(pool.hosts, return_index=True)
-        self._sets = pool.aggregate_sets[first]
+    def __init__(self, snapshot: Snapshot, hosts: Rows, aggregate_sets: Rows) -> None:
+        """The hosts with some keys, which may repeat, and what the root of each is in."""
+        self._snapshot = snapshot
+        self.keys, first, self._which = np.unique(hosts, return_index=True, return_inverse=True)
+        self._sets = aggregate_sets[first]
+
+    def candidates(self, places: Sequence[int]) -> Mask:
+        """The candidates of some hosts."""
+        some: Mask = np.zeros(len(self.keys), dtype=np.bool_)
+        some[places] = True
+        return some[self._which]
 
     def groups_of(self, key: str | None) -> dict[Group | None, list[int]]:
         """The hosts of each group, by their places; without a key all hosts under None."""
@@ -49,26 +63,34 @@ class PoolHosts:
         self,
         groups: Mapping[Group | None, Sequence[int]],
         max_per: Mapping[str, int],
-        most: Rows | None = None,
+        budget: Budget,
+        most: Rows,
     ) -> dict[Group | None, int]:
         """How many consumers each group could hold at most.
 
+        If the budget ends, the bounds are coarse.
+
         Args:
-            most: of each host alone; None for `most_of_each`.
+            most: of each host alone.
         """
-        each = (most_of_each(self._pool, self.keys) if most is None else most).tolist()
-        keys = [HostKey(self._groups(key), number) for key, number in max_per.items()]
-        return {
-            group: most_together(
+        each = most.tolist()
+        keys = []
+        for key, number in max_per.items():
+            if budget.is_spent():
+                break
+            keys.append(HostKey(self._groups(key), number))
+        bounds: dict[Group | None, int] = {}
+        for group, places in groups.items():
+            kept = () if budget.is_spent() else keys
+            bounds[group] = most_together(
                 [each[place] for place in places],
-                [HostKey([key.groups[place] for place in places], key.most) for key in keys],
+                [HostKey([key.groups[place] for place in places], key.most) for key in kept],
             )
-            for group, places in groups.items()
-        }
+        return bounds
 
     def _groups(self, key: str) -> list[tuple[Group, ...]]:
         """The groups of each host."""
-        groups = HostGroups(self._pool.snapshot, key)
+        groups = HostGroups(self._snapshot, key)
         return [
             groups.of(host, aggregate_set)
             for host, aggregate_set in zip(self.keys.tolist(), self._sets.tolist(), strict=True)
@@ -82,8 +104,10 @@ class HostKey(NamedTuple):
     most: int
 
 
-def most_of_each(pool: Pool, hosts: Rows) -> Rows:
+def most_of_each(pool: Pool, hosts: Rows, budget: Budget) -> Rows:
     """How many candidates each of some hosts can give one after another, at most.
+
+    If the budget ends, the bounds are coarse.
 
     Args:
         pool: whole, without splits, and with nothing taken.
@@ -95,13 +119,15 @@ def most_of_each(pool: Pool, hosts: Rows) -> Rows:
         for class_id, amount in demand.amounts:
             amounts[class_id].append(amount)
     for class_id, of_demands in amounts.items():
+        if budget.is_spent():
+            break
         numbers, free = _free_of(pool, class_id, hosts)
         if len(of_demands) == 1:
             # One provider gives it all: what is left of two does not add up.
             possible = np.bincount(numbers, free // of_demands[0], len(hosts))
         else:
             possible = np.bincount(numbers, free, len(hosts)) // sum(of_demands)
-        most = np.minimum(most, possible.astype(np.int64))
+        most = np.minimum(most, np.minimum(possible, FREE_MAX).astype(np.int64))
     return most
 
 
@@ -148,11 +174,13 @@ def _free_of(pool: Pool, class_id: ClassId, hosts: Rows) -> tuple[Rows, Rows]:
     """The numbers of hosts, and what is free of a class, for each host and provider that gives it
     in some candidate."""
     pairs: list[Rows] = []
+    free: list[Rows] = []
+    places = np.searchsorted(hosts, pool.hosts)
     for batch, given, span in pool.batches:
-        numbers = np.searchsorted(hosts, pool.hosts[span])
+        numbers = places[span] << _PROVIDER_BITS
         for choice, of_class in given:
             if of_class == class_id:
-                pairs.append(np.stack((numbers, pool.providers(batch, choice))))
-    numbers, providers = np.unique(np.concatenate(pairs, axis=1), axis=1)
-    free = [pool.free(ProviderId(each), class_id) for each in providers.tolist()]
-    return numbers, np.array(free)
+                pairs.append(numbers | pool.providers(batch, choice))
+                free.append(pool.free(batch, choice, class_id))
+    distinct, first = np.unique(np.concatenate(pairs), return_index=True)
+    return distinct >> _PROVIDER_BITS, np.concatenate(free)[first]

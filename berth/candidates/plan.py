@@ -140,6 +140,13 @@ class Rules:
     subtrees: tuple[tuple[int, ...], ...]
     relations: tuple[PlannedRelation, ...]
 
+    @property
+    def ruled(self) -> set[int]:
+        """The demands of which a larger set of providers may hold where a smaller one does not:
+        their traits count together, or one provider must be above all others."""
+        ruled = {number for numbers in self.subtrees for number in numbers}
+        return ruled.union(self.unsuffixed if self.union_traits.required else ())
+
 
 @dataclass(frozen=True, slots=True)
 class DemandClasses:

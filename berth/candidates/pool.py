@@ -4,7 +4,7 @@
 The search runs once. What is chosen counts as used from then on: candidates that no longer fit
 leave the pool, and only those whose trees it touched are scored again. Claims only add to what is
 used, so no candidate can appear that was none before, except with splits, whose amounts depend on
-what is free.
+what is free: see `Pool.after`.
 
 Source: spec/beyond.md 5.4.
 """
@@ -12,11 +12,11 @@ Source: spec/beyond.md 5.4.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -24,13 +24,12 @@ from numpy.typing import NDArray
 
 from berth.candidates.assign import PerTree
 from berth.candidates.batch import Batch, Given
-from berth.candidates.budget import Budget
+from berth.candidates.fleet import FREE_MAX
 from berth.candidates.hosts import (
     Hashes,
     Hosts,
     hosts_of,
     in_places,
-    is_without_anchor,
     scattered,
     serving_each,
 )
@@ -40,7 +39,9 @@ from berth.candidates.order import Order, Scorer, Scores
 from berth.candidates.plan import Plan
 from berth.candidates.ranking import SCORED_PER_HOST_MAX, Ranked, to_score
 from berth.index.aggregate_sets import Mask
+from berth.index.scenario import with_usage
 from berth.index.snapshot import Location, Snapshot
+from berth.model.budget import Budget
 from berth.model.ids import ClassId, ProviderId
 
 T = TypeVar("T", bound=np.generic)
@@ -82,7 +83,9 @@ class Choice(NamedTuple):
 
 
 class Pool:
-    """The candidates of one state of the fleet.
+    """The candidates of one state of the fleet, as many as the budget allows.
+
+    Whatever looks at all of them raises `SearchGaveUp` when the budget is spent.
 
     Attributes:
         hosts: the key of each candidate's host.
@@ -91,18 +94,34 @@ class Pool:
         forms: of the candidates whose texts have been made.
     """
 
-    def __init__(self, snapshot: Snapshot, plan: Plan, order: Order, budget: Budget) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        plan: Plan,
+        order: Order,
+        budget: Budget,
+        parts: Sequence[Part] | None = None,
+        among: Mapping[int, Mask] | None = None,
+    ) -> None:
+        """The candidates that are found, or those of some parts.
+
+        Args:
+            among: the rows of each block that are searched; None for all of all blocks.
+        """
         self.snapshot = snapshot
         self.plan = plan
         self.order = order
         self.forms: Forms = {}
+        self._budget = budget
         per_tree = PerTree(SCORED_PER_HOST_MAX)
         self._scorer = Scorer(snapshot, plan, order, budget)
-        self._parts = [
-            Part(batch, _own(self._scorer.scores(batch)), batch.given(plan))
-            for batch in to_score(snapshot, plan, order, budget, per_tree)
-            if len(batch.positions)
-        ]
+        if parts is None:
+            parts = [
+                Part(batch, _own(self._scorer.scores(batch)), batch.given(plan))
+                for batch in to_score(snapshot, plan, order, budget, per_tree, among)
+                if budget.take(batch.size)
+            ]
+        self._parts = list(parts)
         self.is_whole = not per_tree.left_out and budget.ended is None and order.among is None
         self._starts = [0, *accumulate(len(part.batch.positions) for part in self._parts)]
         #: The only classes of which a claim can change what fits, or the scores.
@@ -114,10 +133,25 @@ class Pool:
         self._providers: dict[tuple[int, int], Rows] = {}
         self._trees: dict[int, Sequence[Rows]] = {}
 
+    def outlive(self) -> None:
+        """From now on it serves other questions, too: the budget of its own counts no more."""
+        self._budget = Budget()
+
+    def some(self, candidates: Mask) -> Pool:
+        """A pool of some of the candidates, at least one; nothing was taken from this one."""
+        places = np.searchsorted(self._starts, candidates.nonzero()[0], side="right") - 1
+        parts = []
+        for number in np.unique(places).tolist():
+            mask, part = candidates[self._span(number)], self._parts[number]
+            batch = part.batch.at(mask)
+            parts.append(Part(batch, part.scores.at(mask), batch.given(self.plan)))
+        return Pool(self.snapshot, self.plan, self.order, self._budget, parts)
+
     @property
     def batches(self) -> Iterator[tuple[Batch, Given, slice]]:
         """Each batch, what its choices give, and the places of its candidates in the pool."""
         for number, part in enumerate(self._parts):
+            self._budget.check()
             yield part.batch, part.given, self._span(number)
 
     @cached_property
@@ -132,18 +166,6 @@ class Pool:
             lambda hosts: hosts.block.aggregate_sets[0].take(hosts.rows), np.int64
         )
 
-    @property
-    def is_anchored(self) -> Mask:
-        """The candidates whose host is the tree that they were found from."""
-        parts = [
-            np.full(
-                len(part.batch.positions),
-                not is_without_anchor(self.snapshot, part.batch.trees, part.batch.all_choices),
-            )
-            for part in self._parts
-        ]
-        return _joined(parts, np.bool_)
-
     def providers(self, batch: Batch, choice: int) -> Rows:
         """The provider that a choice means, for each candidate of a batch."""
         if choice < batch.trees.block.shape.size:
@@ -151,18 +173,25 @@ class Pool:
             return own
         return np.array([each.provider_id for each in serving_each(batch, choice)])
 
-    def free(self, provider: ProviderId, class_id: ClassId) -> int:
-        """What is left of a class that a provider has."""
-        at = self.snapshot.locate(provider)
-        assert at is not None, "it is part of a candidate"
-        return self._free_at(provider, at, class_id)
+    def free(self, batch: Batch, choice: int, class_id: ClassId) -> Rows:
+        """What is left of a class that a choice means, for each candidate of a batch; nothing was
+        taken."""
+        block = batch.trees.block
+        if choice < block.shape.size:
+            columns, line = block.columns[class_id], block.shape.row_of_node[class_id][choice]
+            left = columns.capacity[line].take(batch.rows) - columns.used[line].take(batch.rows)
+            own: Rows = np.clip(left, 0, FREE_MAX).astype(np.int64)
+            return own
+        serving = [(each.provider_id, each.location) for each in serving_each(batch, choice)]
+        free = {at: self._free_at(*at, class_id) for at in set(serving)}
+        return np.array([free[at] for at in serving])
 
     def _free_at(self, provider: ProviderId, at: Location, class_id: ClassId) -> int:
         block = self.snapshot.block(at.block_id)
         columns = block.columns[class_id]
         place = block.shape.row_of_node[class_id][at.node], at.row
         free = columns.capacity.item(place) - columns.used.item(place)
-        return max(int(free), 0) - self._taken[provider, class_id]
+        return int(min(max(free, 0), FREE_MAX)) - self._taken[provider, class_id]
 
     def best(self, allowed: Mask) -> int | None:
         """The best of some candidates; None if there is none."""
@@ -198,6 +227,32 @@ class Pool:
         part, place = self._located(number)
         return sums_of(taken_by(self.snapshot, self.plan, part.batch, place))
 
+    def after(self, number: int) -> tuple[Pool, int]:
+        """The candidates when one is chosen of a plan with splits: what is left is divided
+        otherwise. This pool serves no more.
+
+        Returns:
+            also the place of the first that is new. Where hosts share nothing, those before stay,
+            and only the host's own are sought again.
+        """
+        snapshot = with_usage(self.snapshot, self.amounts(number))
+        if snapshot.sharing.by_aggregate or self.order.by == "preserve":
+            return Pool(snapshot, self.plan, self.order, self._budget), 0
+        part, place = self._located(number)
+        trees = part.batch.trees
+        row: Mask = np.arange(trees.block.rows) == part.batch.rows[place]
+        order, among = replace(self.order, among=None), {trees.block_id: row}
+        new = Pool(snapshot, self.plan, order, self._budget, among=among)
+        since = len(self.fits)
+        self.fits[self.hosts == self.hosts[number]] = False
+        self.snapshot = snapshot
+        # Before the parts, of which some of these are made when they are first asked for.
+        for name in ("fits", "hosts", "aggregate_sets", "_totals", "_hashes"):
+            setattr(self, name, np.append(getattr(self, name), getattr(new, name)))
+        self._parts += new._parts
+        self._starts += [since + start for start in new._starts[1:]]
+        return self, since
+
     def use(self, amounts: Amounts) -> None:
         """So much more is used from now on, by others. Not for plans with splits."""
         self._use(
@@ -217,9 +272,23 @@ class Pool:
             self._scorer.take(at, class_id, amount)
             left[provider, class_id] = self._free_at(provider, at, class_id)
             trees[_tree_key(at)] = at
-        for number, part in enumerate(self._parts):
-            self._remove_unfit(number, part, left)
-            self._score_again(number, part, trees)
+        # PERF bench, worst questions: where each host is a block of its own, few are touched.
+        in_blocks, served = self._parts_touched
+        own = (in_blocks[at.block_id] for at in trees.values())
+        for number in {*served, *chain.from_iterable(own)}:
+            self._remove_unfit(number, self._parts[number], left)
+            self._score_again(number, self._parts[number], trees)
+
+    @cached_property
+    def _parts_touched(self) -> tuple[Mapping[int, list[int]], list[int]]:
+        """block_id -> the parts whose hosts are there; and those that sharing providers serve."""
+        in_blocks: defaultdict[int, list[int]] = defaultdict(list)
+        served: list[int] = []
+        for number, (batch, _, _) in enumerate(self.batches):
+            in_blocks[batch.trees.block_id].append(number)
+            if max(batch.all_choices) >= batch.trees.block.shape.size:
+                served.append(number)
+        return in_blocks, served
 
     def _remove_unfit(
         self, number: int, part: Part, left: Mapping[tuple[ProviderId, ClassId], int]
@@ -272,6 +341,7 @@ class Pool:
         """A value of the host of each candidate."""
         values = []
         for part in self._parts:
+            self._budget.check()
             several = hosts_of(self.snapshot, part.batch)
             values.append(in_places([value(hosts) for hosts in several], several))
         return _joined(values, kind)

@@ -14,18 +14,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from berth.candidates.budget import Budget
 from berth.candidates.capacity import MostPlaced
 from berth.candidates.choosing import Limits
+from berth.candidates.fleet import Fleet
 from berth.candidates.host_groups import HOST
-from berth.candidates.hosts import located
+from berth.candidates.hosts import Hosts, located
 from berth.candidates.masks import Rows
 from berth.candidates.order import Order
 from berth.candidates.placement_bounds import PoolHosts, most_of_each
 from berth.candidates.plan import Plan
 from berth.candidates.pool import Pool
-from berth.index.aggregate_sets import Mask
 from berth.index.snapshot import Snapshot
+from berth.model.budget import Budget
+from berth.model.errors import SearchGaveUp
 
 
 def most_placed(snapshot: Snapshot, plan: Plan, limits: Limits, budget: Budget) -> int:
@@ -38,22 +39,45 @@ def most_placed(snapshot: Snapshot, plan: Plan, limits: Limits, budget: Budget) 
     most = MostPlaced(snapshot, plan, budget)
     if not has_all_hosts:
         return most.together()
-    hosts, per_host = PoolHosts(pool), limits.max_per.get(HOST)
-    numbers = most.fleet.numbers(*located(hosts.keys))
-    loose = _unanchored(pool, hosts)
-    each = np.where(loose, most.together(), most.each[numbers])
-    if pool.is_whole and not plan.splits:
-        each = np.minimum(each, most_of_each(pool, hosts.keys))
+    try:
+        return _most_of_pool(pool, most, limits, budget)
+    except SearchGaveUp:
+        return most.together()
+
+
+def _most_of_pool(pool: Pool, most: MostPlaced, limits: Limits, budget: Budget) -> int:
+    """As `most_placed`, if all hosts are in a pool.
+
+    Raises:
+        SearchGaveUp: the budget is spent.
+    """
+    is_final = pool.is_whole and not pool.plan.splits
+    if is_final or not pool.snapshot.sharing.by_aggregate:
+        hosts = PoolHosts(pool.snapshot, pool.hosts, pool.aggregate_sets)
+        numbers = most.fleet.numbers(*located(hosts.keys))
+    else:
+        # Candidates of other hosts may be among those that the pool has left out, or appear when
+        # what sharing providers have left is divided otherwise.
+        numbers = most.each.nonzero()[0]
+        hosts = PoolHosts(
+            pool.snapshot, _keys_of(most.fleet)[numbers], most.fleet.roots_in()[numbers]
+        )
+    each = most.each[numbers]
+    if is_final:
+        each = np.minimum(each, most_of_each(pool, hosts.keys, budget))
     groups = hosts.groups_of(limits.within)
-    bounds = hosts.most_of_groups(groups, limits.max_per, each)
-    if loose.any():
-        return min(max(bounds.values(), default=0), most.together())
-    return _most_of_any(
-        [(bounds[group], numbers[places]) for group, places in groups.items()],
-        most,
-        per_host,
-        budget,
-    )
+    bounds = hosts.most_of_groups(groups, limits.max_per, budget, each)
+    several = [(bounds[group], numbers[places]) for group, places in groups.items()]
+    return _most_of_any(several, most, limits.max_per.get(HOST), budget)
+
+
+def _keys_of(fleet: Fleet) -> Rows:
+    """The keys of all hosts, ascending."""
+    keys = [
+        Hosts(each.block_id, each.block, np.arange(each.block.rows), each.hosts).keys
+        for each in fleet.spans
+    ]
+    return np.concatenate(keys)
 
 
 def _most_of_any(
@@ -72,17 +96,6 @@ def _most_of_any(
             bound = min(bound, _together(most, hosts, per_host))
         highest = max(highest, bound)
     return highest
-
-
-def _unanchored(pool: Pool, hosts: PoolHosts) -> Mask:
-    """The hosts of which some candidates may be anchored elsewhere only: their capacity says
-    nothing of these."""
-    if not pool.is_whole and pool.snapshot.sharing.by_aggregate:
-        # They may be among those that the pool has left out.
-        return np.ones(len(hosts.keys), dtype=np.bool_)
-    loose: Mask = np.zeros(len(hosts.keys), dtype=np.bool_)
-    loose[np.searchsorted(hosts.keys, pool.hosts[~pool.is_anchored])] = True
-    return loose
 
 
 def _together(most: MostPlaced, hosts: Rows, per_host: int | None) -> int:

@@ -10,7 +10,7 @@ Source: spec/beyond.md 2.6 and 2.7.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -20,7 +20,6 @@ import numpy as np
 from berth.candidates import search
 from berth.candidates.assign import PerTree
 from berth.candidates.batch import Batch
-from berth.candidates.budget import Budget
 from berth.candidates.hosts import Hashes, Hosts, hosts_of, in_places, scattered
 from berth.candidates.masks import Rows
 from berth.candidates.order import Order, Scorer, Scores
@@ -29,11 +28,18 @@ from berth.candidates.request import SearchSettings
 from berth.index.aggregate_sets import Mask
 from berth.index.block import Floats
 from berth.index.snapshot import Snapshot
+from berth.model.budget import Budget
 
 #: At most so many candidates of one host are scored.
 SCORED_PER_HOST_MAX: Final = 256
 #: Beyond so many candidates that may be among the best, the others are dropped.
 KEPT_MAX: Final = 1 << 15
+
+#: The batches that may have them, beyond those of the candidates that are wanted: where each host
+#: is a batch of its own, to sort them takes a step for each.
+BATCHES_MAX: Final = 1 << 12
+#: Candidates of an answer whose search was cut off: they are written when no time is left.
+CUT_MAX: Final = 1_000
 
 #: By this factor the number of candidates grows in which those of the best hosts are sought.
 _MORE: Final = 4
@@ -65,18 +71,17 @@ def rank(
     per_host: int | None,
     budget: Budget,
 ) -> Ranked:
-    """The best candidates of a plan, or some of them if the budget ends.
+    """The best candidates of a plan; if the budget ends, the best of those found until then.
 
     Args:
-        limit: how many at most.
+        limit: how many at most; `CUT_MAX` if the budget ends.
         per_host: how many of one host at most; None for no bound.
     """
     if not order.has_scores and order.among is None:
         return _unscored(snapshot, plan, limit=limit, per_host=per_host, budget=budget)
     per_tree = PerTree(SCORED_PER_HOST_MAX)
-    best = _Best(
-        snapshot, Scorer(snapshot, plan, order, budget), order, limit=limit, per_host=per_host
-    )
+    scorer = Scorer(snapshot, plan, order, budget)
+    best = _Best(snapshot, scorer, order, budget, limit=limit, per_host=per_host)
     for batch in to_score(snapshot, plan, order, budget, per_tree):
         best.add(batch)
     return best.ranked(left_out=per_tree.left_out)
@@ -93,8 +98,6 @@ def best(
     highest = -np.inf
     equal: list[tuple[Batch, Scores]] = []
     for batch in to_score(snapshot, plan, order, budget, PerTree(SCORED_PER_HOST_MAX)):
-        if not len(batch.positions):
-            continue
         scores = scorer.scores(batch)
         total = scores.total.max()
         if total > highest:
@@ -121,13 +124,19 @@ def _first_by_hash(
 
 
 def to_score(
-    snapshot: Snapshot, plan: Plan, order: Order, budget: Budget, per_tree: PerTree
+    snapshot: Snapshot,
+    plan: Plan,
+    order: Order,
+    budget: Budget,
+    per_tree: PerTree,
+    among: Mapping[int, Mask] | None = None,
 ) -> Iterator[Batch]:
-    """The candidates that an order scores: at most `SCORED_PER_HOST_MAX` of each host, and of
-    `Order.among` hosts.
+    """The candidates that an order scores, in batches that have some: at most `SCORED_PER_HOST_MAX`
+    of each host, and of `Order.among` hosts.
 
     Args:
         per_tree: at most as many of each tree; it says whether there were more.
+        among: the rows of each block that count; None for all of all blocks.
     """
     batches = search(
         snapshot,
@@ -138,9 +147,11 @@ def to_score(
         budget=budget,
         per_tree=per_tree,
         start=0 if order.among is None else (order.seed + 1) * _SPREAD >> 16,
+        among=among,
     )
     bound = _PerHost(snapshot, SCORED_PER_HOST_MAX, per_tree)
-    return _among(order.among, bound.first_of(batches))
+    several = _among(snapshot, order.among, bound.first_of(batches))
+    return (batch for batch in several if len(batch.positions))
 
 
 def _unscored(
@@ -169,7 +180,12 @@ def _unscored(
             chosen.append((part, None))
         if len(part.positions) < len(batch.positions):
             return Ranked(chosen, order, more=True)
-    return Ranked(chosen, order, more=per_tree is not None and per_tree.left_out)
+    left_out = per_tree is not None and per_tree.left_out
+    if budget.ended is None:
+        return Ranked(chosen, order, more=left_out)
+    shown = order[:CUT_MAX]
+    batches_shown = shown[-1][0] + 1 if shown else 0
+    return Ranked(chosen[:batches_shown], shown, more=left_out or len(shown) < len(order))
 
 
 class _PerHost:
@@ -219,23 +235,23 @@ def counted(counts: dict[int, Rows], hosts: Hosts) -> Rows:
     return numbers
 
 
-def _among(most: int | None, batches: Iterable[Batch]) -> Iterator[Batch]:
-    """All candidates of the first trees that have any; None for all trees. Batches of the same
+def _among(snapshot: Snapshot, most: int | None, batches: Iterable[Batch]) -> Iterator[Batch]:
+    """The candidates of the first hosts that have any; None for all hosts. Batches of the same
     trees come one after another."""
     if most is None:
         yield from batches
         return
-    left = most
-    for trees, several in groupby(batches, key=attrgetter("trees")):
-        is_seen: Mask = np.zeros(len(trees.rows), dtype=np.bool_)
-        is_admitted: Mask = np.zeros(len(trees.rows), dtype=np.bool_)
+    admitted: Rows = np.zeros(0, dtype=np.int64)
+    for _, several in groupby(batches, key=attrgetter("trees")):
         for batch in several:
-            new = batch.positions[~is_seen[batch.positions]]
-            is_seen[new] = True
-            is_admitted[new[:left]] = True
-            left -= min(left, len(new))
-            yield batch.at(is_admitted[batch.positions])
-        if not left:
+            several_hosts = hosts_of(snapshot, batch)
+            keys = in_places([hosts.keys for hosts in several_hosts], several_hosts)
+            # Their order is that of the candidates.
+            new = keys[np.sort(np.unique(keys, return_index=True)[1])]
+            new = new[~np.isin(new, admitted)]
+            admitted = np.concatenate((admitted, new[: most - len(admitted)]))
+            yield batch.at(np.isin(keys, admitted))
+        if len(admitted) == most:
             return
 
 
@@ -247,6 +263,7 @@ class _Best:
         snapshot: Snapshot,
         scorer: Scorer,
         order: Order,
+        budget: Budget,
         *,
         limit: int,
         per_host: int | None,
@@ -254,6 +271,7 @@ class _Best:
         self._snapshot = snapshot
         self._scorer = scorer
         self._order = order
+        self._budget = budget
         self._limit = limit
         self._per_host = per_host
         self._batches: list[tuple[Batch, Scores]] = []
@@ -280,7 +298,8 @@ class _Best:
         if len(batch.positions):
             self._batches.append((batch, scores))
             self._kept += len(batch.positions)
-        if self._kept > KEPT_MAX + 2 * self._limit:
+        spare = 2 * self._limit
+        if self._kept > KEPT_MAX + spare or len(self._batches) > BATCHES_MAX + spare:
             self._drop()
 
     def ranked(self, *, left_out: bool) -> Ranked:
@@ -289,6 +308,8 @@ class _Best:
         Args:
             left_out: whether there are candidates that were not added.
         """
+        if self._budget.ended is not None:
+            self._limit = min(self._limit, CUT_MAX)
         numbers, places = self._located(self._best())
         chosen: dict[int, list[int]] = {}
         for number, place in zip(numbers.tolist(), places.tolist(), strict=True):
@@ -373,8 +394,13 @@ class _Best:
                 yield number, some[begin:end] - starts[number]
 
     def _hashes_of(self, some: Rows) -> Hashes:
-        """The hashes of some candidates, which ascend."""
-        return np.concatenate([self._hashes(batch) for batch in self._parts(some)])
+        """The hashes of some candidates, which ascend; any numbers if the budget is spent."""
+        hashes = []
+        for number, places in self._split(some):
+            if self._budget.is_spent():
+                return np.arange(len(some), dtype=np.uint64)
+            hashes.append(self._hashes(self._batches[number][0].at(places)))
+        return np.concatenate(hashes)
 
     def _keys_of(self, some: Rows) -> Rows:
         """The hosts of some candidates, as numbers."""

@@ -10,23 +10,22 @@ Source: spec/beyond.md 1.4 and 2.3.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
+from itertools import chain
 from typing import Final, Literal, NamedTuple
+
+from msgspec import json
 
 from berth.candidates.question import LEVELS, Item, Question, QuestionGroup, QuestionHost
 from berth.candidates.request import CandidatesRequest, HostConditions, Relation, RequestGroup
 from berth.index.records import json_of
 from berth.index.snapshot import Location, Snapshot
 from berth.model.ids import parse_uuid_lax
+from berth.model.similar_names import likely, similar
 
-#: How many unknown names get suggestions, and how many each. Comparing one name with a thousand
-#: takes some 20 ms, and much longer for a long name.
+#: How many unknown names get suggestions.
 SUGGESTED_FOR_MAX: Final = 3
-_SUGGESTIONS_MAX: Final = 3
-_SIMILARITY_MIN: Final = 0.75
-_LENGTH_MAX: Final = 64
 
-_NameKind = Literal["resource_class", "trait", "flavor"]
+_NameKind = Literal["resource_class", "trait", "flavor", "provider", "aggregate", "drain"]
 
 
 class UnknownReference(NamedTuple):
@@ -73,6 +72,18 @@ class References:
         if uuids is None:
             uuids = self._aggregates[reference] = self._aggregates_of(reference)
         return uuids
+
+    def similar(self, unknown: UnknownReference) -> tuple[str, ...]:
+        """The references that the client may have meant by one that stands for nothing."""
+        names = self._snapshot.names
+        if unknown.kind == "drain":
+            return similar(unknown.reference, names.drains)
+        if unknown.kind == "aggregate":
+            labels = (value if key == "name" else f"{key}={value}" for key, value in names.labels)
+            return similar(unknown.reference, likely(unknown.reference, labels))
+        blocks = (block.names.every() for _, block in self._snapshot.occupied())
+        written = likely(json_of(unknown.reference), chain.from_iterable(blocks))
+        return similar(unknown.reference, filter(None, map(json.decode, written)))
 
     def is_drain(self, name: str) -> bool:
         """Whether there is a drain with a name."""
@@ -178,13 +189,6 @@ def _names(question: Question) -> Iterator[tuple[str, _NameKind, str]]:
         for place, relation in enumerate(relations):
             if relation.at not in LEVELS:
                 yield f"/{member}/{place}/at", "trait", relation.at
-
-
-def similar(name: str, existing: Iterable[str]) -> tuple[str, ...]:
-    """The existing names that somebody may have meant."""
-    if len(name) > _LENGTH_MAX:
-        return ()
-    return tuple(get_close_matches(name, [*existing], _SUGGESTIONS_MAX, _SIMILARITY_MIN))
 
 
 def escaped(name: str) -> str:

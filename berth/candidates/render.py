@@ -8,13 +8,13 @@ from itertools import chain
 from typing import Final
 
 from berth.candidates.batch import Batch
-from berth.candidates.budget import Budget
 from berth.candidates.candidate_texts import CandidateTexts
 from berth.candidates.plan import Plan
 from berth.candidates.request import ResponseForm
 from berth.candidates.summaries import LongSummaries, SummaryTexts
 from berth.index.snapshot import Snapshot
 from berth.index.text_columns import PIECE_BYTES
+from berth.model.budget import Budget
 
 NO_CANDIDATES: Final = b'{"allocation_requests": [], "provider_summaries": {}}'
 

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from berth.candidates.budget import Budget
 from berth.candidates.masks import Masks
 from berth.candidates.node_tests import NodeTests
 from berth.candidates.plan import Demand, Plan
 from berth.index.shape import Shape
 from berth.index.snapshot import Location, Sharing, Snapshot
+from berth.model.budget import Budget
 from berth.model.ids import ClassId
 
 #: What a `SharingScope` takes, and each of its queries in addition.

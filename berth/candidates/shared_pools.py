@@ -15,6 +15,7 @@ from typing import Final
 
 from berth.candidates.choosing import Chosen, Limits, choose_from
 from berth.candidates.pool import Amounts, Pool
+from berth.model.budget import Budget
 
 #: Candidates of all pools together: some 100 bytes each.
 CANDIDATES_MAX: Final = 1 << 17
@@ -41,7 +42,9 @@ class SharedPools:
         #: What the choices so far take, in their order.
         self._taken: list[Amounts] = []
 
-    def chosen(self, question: Hashable, count: int, limits: Limits) -> tuple[Pool, Chosen] | None:
+    def chosen(
+        self, question: Hashable, count: int, limits: Limits, budget: Budget
+    ) -> tuple[Pool, Chosen] | None:
         """Candidates from the pool of a question; None if there is none, or it has too few.
 
         What they take must be noted next.
@@ -51,7 +54,7 @@ class SharedPools:
             return None
         for taken in self._taken[shared.noted :]:
             shared.pool.use(taken)
-        chosen = choose_from(shared.pool, count, limits)
+        chosen = choose_from(shared.pool, count, limits, budget)
         if chosen is None:
             return None
         self._pools[question] = shared
@@ -67,6 +70,7 @@ class SharedPools:
         if size > CANDIDATES_MAX or len(self._pools) == _POOLS_MAX:
             self._pools.clear()
         if len(pool.fits) <= CANDIDATES_MAX:
+            pool.outlive()
             self._pools[question] = _Shared(pool, len(self._taken) + 1)
 
     def note(self, taken: Amounts) -> None:

@@ -7,18 +7,20 @@ the same structure can be searched and rendered together.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from functools import cached_property
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.candidates.budget import Budget
 from berth.candidates.masks import fits
 from berth.candidates.plan import Plan
 from berth.index.aggregate_sets import Mask
 from berth.index.block import UUID_LENGTH, Block
 from berth.index.snapshot import Location, Snapshot
+from berth.model.budget import Budget
 from berth.model.ids import ClassId, ProviderId
 
 Amounts = NDArray[np.float64]
@@ -47,8 +49,21 @@ class SharingProviders:
     Those that it meets after its budget has ended serve nothing.
     """
 
-    def __init__(self, snapshot: Snapshot, plan: Plan, budget: Budget) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        plan: Plan,
+        budget: Budget,
+        eligible: Callable[[], Iterable[tuple[int, Block, Numbers]]],
+    ) -> None:
+        """None so far.
+
+        Args:
+            eligible: the rows of each block that may anchor candidates of sharing providers only.
+        """
+        self.sharing = snapshot.sharing
         self._snapshot = snapshot
+        self._eligible = eligible
         self._plan = plan
         self._budget = budget
         self._met: list[SharingProvider] = []
@@ -60,6 +75,7 @@ class SharingProviders:
         self._uuid_texts: dict[int, Texts] = {}
         self._texts: Texts | None = None
         self._rooms: dict[ClassId, Amounts] = {}
+        self._least: dict[tuple[ProviderId, ...], tuple[int, int] | None] = {}
 
     def __len__(self) -> int:
         return len(self._met)
@@ -134,6 +150,47 @@ class SharingProviders:
                 ]
             )
         return rooms[numbers]
+
+    def least_anchor(self, providers: tuple[ProviderId, ...]) -> tuple[int, int] | None:
+        """The block and the row of the root with the smallest uuid at which a candidate of sharing
+        providers may be anchored; None if only the tree that it was found from is known to be.
+
+        Args:
+            providers: one for each of `Plan.asking`.
+
+        Source: spec/beyond.md 2.6.
+        """
+        if providers not in self._least:
+            self._least[providers] = self._least_anchor(providers)
+        return self._least[providers]
+
+    def _least_anchor(self, providers: tuple[ProviderId, ...]) -> tuple[int, int] | None:
+        asking = zip(self._plan.asking, providers, strict=True)
+        if not all(demand.query_id in self._meet(each).serves for demand, each in asking):
+            # Its own tree lends it something that it needs.
+            return None
+        roots, of_provider = self._roots
+        common = set.intersection(*(of_provider.get(each, set()) for each in set(providers)))
+        return roots[min(common)] if common else None
+
+    @cached_property
+    def _roots(self) -> tuple[list[tuple[int, int]], dict[ProviderId, set[int]]]:
+        """Of the eligible roots with each aggregate set of a tree the smallest, in the order of
+        their uuids; and the numbers of those that each sharing provider serves."""
+        least: dict[int, tuple[bytes, tuple[int, int]]] = {}
+        for block_id, block, rows in self._eligible():
+            uuids, sets = block.uuid_texts[0].take(rows), block.tree_aggregate_sets[rows]
+            order = np.lexsort((uuids, sets))
+            for place in order[np.unique(sets[order], return_index=True)[1]].tolist():
+                root = uuids[place], (block_id, int(rows[place]))
+                of_set = int(sets[place])
+                least[of_set] = min(least.get(of_set, root), root)
+        ordered = sorted(least.items(), key=itemgetter(1))
+        of_provider: dict[ProviderId, set[int]] = {}
+        for number, (of_set, _) in enumerate(ordered):
+            for each in self.sharing.serving(of_set, self._snapshot.aggregate_sets):
+                of_provider.setdefault(each, set()).add(number)
+        return [root for _, (_, root) in ordered], of_provider
 
     def _has(self, foreign: SharingProvider, class_id: ClassId) -> bool:
         block_id, _, node = foreign.location

@@ -3,7 +3,8 @@
 
 All other demands are assigned first. Then each split takes sets of providers, over all trees of
 a batch at once: a set costs a few operations on arrays, however many trees there are. Only minimal
-sets are candidates: with all other choices the same, no part of the set would do.
+sets are candidates: with all other choices the same, no part of the set would do, relations and
+traits included.
 
 Source: spec/beyond.md 2.5.
 """
@@ -18,16 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.candidates.batch import Batch, Part
-from berth.candidates.budget import Budget
-from berth.candidates.masks import Rows
 from berth.candidates.plan import Plan, PlannedSplit, Rules
-from berth.candidates.rules import allows, union_holds
+from berth.candidates.rules import allows
 from berth.candidates.structure import Structure, bits_of
 from berth.candidates.trees import FilteredTrees, Trees, UniformTrees
 from berth.candidates.walk import Duplicates
 from berth.index.aggregate_sets import Mask
 from berth.index.block import Ints
 from berth.index.snapshot import Snapshot
+from berth.model.budget import Budget
 
 #: The sets of one split that are kept while a batch is searched.
 _SETS_MAX: Final = 10_000
@@ -39,14 +39,18 @@ def with_splits(
     batches: Iterable[Batch],
     budget: Budget,
     duplicates: Duplicates | None,
+    *,
+    any_set: bool = False,
 ) -> Iterator[Batch]:
     """The candidates of a plan with splits, from those of its demands.
 
     Args:
         batches: of `assign`, without the removal of duplicates.
+        any_set: for a caller who only wants to know which trees have a candidate: sets that are not
+            minimal count, because a part of each is.
     """
     for batch in batches:
-        for candidates in _Splitting(snapshot, plan, batch, budget).batches():
+        for candidates in _Splitting(snapshot, plan, batch, budget).batches(any_set=any_set):
             positions = candidates.positions
             if duplicates is not None:
                 positions = duplicates.removed_from(
@@ -54,11 +58,6 @@ def with_splits(
                 )
             if len(positions):
                 yield Batch(candidates.trees, candidates.choices, positions, candidates.parts)
-
-
-def fitting_splits(snapshot: Snapshot, plan: Plan, batch: Batch, budget: Budget) -> Iterator[Rows]:
-    """The positions of a batch, as in `with_splits`, at which the splits can be given, in parts."""
-    return _Splitting(snapshot, plan, batch, budget).fitting()
 
 
 class _Option(NamedTuple):
@@ -107,13 +106,13 @@ class _Sets:
         wanted: Mask,
         budget: Budget,
         *,
-        need_traits: bool,
+        has_rules: bool,
     ) -> None:
         """See `berth.candidates.splits`.
 
         Args:
             wanted: the rows that count.
-            need_traits: whether a larger set may be needed for its traits.
+            has_rules: whether a larger set may be needed for its traits, or for a relation.
         """
         self.split = split
         self._options = {
@@ -122,7 +121,7 @@ class _Sets:
         }
         self._wanted = wanted
         self._budget = budget
-        self._need_traits = need_traits
+        self._has_rules = has_rules
         self._is_uniform = all(bool((option.step_size == 1).all()) for option in options)
         self._bounds: dict[int, _Bounds] = {}
 
@@ -156,7 +155,7 @@ class _Sets:
         left = self.split.parts - choices.bit_count()
         if left <= 0 or not self._options[choices.bit_length() - 1].is_local:
             return False
-        if not self._need_traits and bool(fits[self._wanted].all()):
+        if not self._has_rules and bool(fits[self._wanted].all()):
             return False
         most = sorted((self._options[choice].most for choice in later), reverse=True)[:left]
         chosen = sum(self._options[choice].most for choice in bits_of(choices))
@@ -164,7 +163,7 @@ class _Sets:
 
     def smaller(self, choices: int) -> Iterator[int]:
         """The parts of a set that decide whether it is minimal."""
-        if choices.bit_count() <= 2 or self._need_traits or not self._is_uniform:
+        if choices.bit_count() <= 2 or self._has_rules or not self._is_uniform:
             yield from _parts_of(choices)
             return
         # With one step, a set does if a part of it does that has all but one: it has more to give.
@@ -241,42 +240,31 @@ class _Splitting:
         self._structure = Structure(snapshot, batch.trees)
         self._wanted: Mask = np.zeros(len(batch.trees.rows), dtype=np.bool_)
         self._wanted[batch.positions] = True
-        traits = self._rules.union_traits.required
+        ruled = self._rules.ruled
         self._sets = [
             _Sets(
                 split,
                 self._options(place, split),
                 self._wanted,
                 budget,
-                need_traits=bool(traits) and split.demand.unsuffixed,
+                has_rules=len(plan.demands) + place in ruled,
             )
             for place, split in enumerate(plan.splits)
         ]
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self, *, any_set: bool) -> Iterator[Batch]:
         """The candidates, each combination of sets in one batch."""
         batch = self._batch
-        for combination in self._allowed():
-            rows = self._minimal(combination)
+        for combination in self._combinations(len(self._sets)):
+            if not self._is_allowed(combination):
+                continue
+            rows = self._giving(combination) if any_set else self._minimal(combination)
             if rows.any():
                 parts = [
                     Part(tuple(bits_of(choices)), sets.amounts(choices))
                     for sets, choices in zip(self._sets, combination, strict=True)
                 ]
                 yield Batch(batch.trees, batch.choices, np.flatnonzero(rows), tuple(parts))
-
-    def fitting(self) -> Iterator[Rows]:
-        """The positions at which each combination of sets can give all amounts."""
-        for combination in self._allowed():
-            rows = self._giving(combination)
-            if rows.any():
-                yield np.flatnonzero(rows)
-
-    def _allowed(self) -> Iterator[tuple[int, ...]]:
-        """The combinations of sets that the rules allow."""
-        for combination in self._combinations(len(self._sets)):
-            if allows(self._rules, self._structure, self._chosen(combination)):
-                yield combination
 
     def _combinations(self, count: int) -> Iterator[tuple[int, ...]]:
         """A set for each of the first `count` splits."""
@@ -295,7 +283,7 @@ class _Splitting:
                 if not rows.any() or self._budget.is_spent():
                     return rows & False
                 less = (*combination[:place], smaller, *combination[place + 1 :])
-                if self._has_traits(less):
+                if self._is_allowed(less):
                     rows &= ~sets.fits(smaller)
         return rows
 
@@ -306,9 +294,9 @@ class _Splitting:
             rows &= sets.fits(choices)
         return rows
 
-    def _has_traits(self, combination: tuple[int, ...]) -> bool:
-        """Whether the unsuffixed group has its traits."""
-        return union_holds(self._rules, self._structure, self._chosen(combination))
+    def _is_allowed(self, combination: tuple[int, ...]) -> bool:
+        """Whether the rules allow the sets, next to the choices of all other demands."""
+        return allows(self._rules, self._structure, self._chosen(combination))
 
     def _chosen(self, combination: tuple[int, ...]) -> list[int]:
         return [*(1 << choice for choice in self._batch.choices), *combination]

@@ -16,7 +16,9 @@ import numpy as np
 from berth.candidates.masks import Masks, Rows
 from berth.candidates.shape_tests import SharingScope
 from berth.candidates.sharing import Amounts, SharingProvider, SharingProviders, room_at
+from berth.index.aggregate_sets import Mask
 from berth.index.block import Block, Ints
+from berth.index.snapshot import Location
 from berth.model.ids import ClassId, ProviderId
 
 _ONE: Final[Ints] = np.ones(1, dtype=np.int64)
@@ -59,6 +61,14 @@ class Trees:
         if self.served_by is None:
             return self.serving
         return tuple(self.sharing_providers[n] for n in self.served_by[:, position].tolist())
+
+    def locations(self, choice: int, mask: Mask | None) -> set[Location]:
+        """The sharing providers that a choice means in some rows; None for all."""
+        place = choice - self.block.shape.size
+        if self.served_by is None:
+            return {self.serving[place].location}
+        numbers = self.served_by[place] if mask is None else self.served_by[place][mask]
+        return {self.sharing_providers[n].location for n in np.unique(numbers).tolist()}
 
     def room(self, choice: int, class_id: ClassId) -> Amounts | float:
         """What all groups together may take of a class from a choice: for each row, or one number

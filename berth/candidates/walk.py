@@ -18,7 +18,6 @@ from typing import Final
 import numpy as np
 
 from berth.candidates.batch import Batch
-from berth.candidates.budget import Budget
 from berth.candidates.masks import Rows
 from berth.candidates.path import Alive, Path
 from berth.candidates.plan import Plan
@@ -26,6 +25,7 @@ from berth.candidates.structure import bits_of
 from berth.candidates.trees import Trees, UniformTrees
 from berth.index.aggregate_sets import Mask
 from berth.index.snapshot import Snapshot
+from berth.model.budget import Budget
 from berth.model.ids import ProviderId
 
 #: Entries of all `nogoods` of a walk, one for each demand of each; beyond it they are dropped.

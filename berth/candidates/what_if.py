@@ -17,7 +17,6 @@ from berth.candidates.references import (
     UnknownReference,
     member_of,
     not_member_of,
-    similar,
 )
 from berth.candidates.resolve import membership_test
 from berth.index.aggregate_sets import Mask
@@ -25,6 +24,7 @@ from berth.index.draining import drains_named
 from berth.index.scenario import AddedHosts, AssumedRatio, Scenario
 from berth.index.snapshot import Location, Snapshot
 from berth.model.ids import ClassId, ProviderId
+from berth.model.similar_names import similar
 
 
 class RatioAssumed(NamedTuple):

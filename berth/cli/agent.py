@@ -3,6 +3,7 @@
 
 import click
 
+from berth.cli.agent_adopt import adopt
 from berth.cli.agent_drain import drain, undrain
 from berth.cli.agent_plan import plan
 from berth.cli.agent_run import run
@@ -15,5 +16,5 @@ def agent() -> None:
     """Report this host's resources to the service."""
 
 
-for command in (drain, plan, run, sample, show, undrain):
+for command in (adopt, drain, plan, run, sample, show, undrain):
     agent.add_command(command)

@@ -11,6 +11,7 @@ import click
 from berth.cli.agent_options import AgentSource, of_agent
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
+from berth.cli.output import say
 
 if TYPE_CHECKING:
     from berth.cli.fleet.client import Client
@@ -53,9 +54,10 @@ def drain(
         **({} if reason is None else {"reason": reason}),
     }
     client = _client_of(config)
+    client.as_json = as_json
     drain_name = _name_of(name, nodes)
-    _check_it_is_ours(client, drain_name, nodes)
-    send_drain(client, drain_name, body, dry_run=dry_run, as_json=as_json)
+    is_there = _is_there_and_ours(client, drain_name, nodes)
+    send_drain(client, drain_name, body, dry_run=dry_run, may_replace=is_there)
 
 
 @click.command()
@@ -73,9 +75,9 @@ def undrain(agent_source: AgentSource, name: str | None) -> None:
     nodes = config.nodes(read_only=True)
     client = _client_of(config)
     drain_name = _name_of(name, nodes)
-    _check_it_is_ours(client, drain_name, nodes)
+    _is_there_and_ours(client, drain_name, nodes)
     client.send("DELETE", f"{DRAINS}{path_of(drain_name)}")
-    click.echo(f"deleted {drain_name}")
+    say(f"deleted {drain_name}")
 
 
 def _name_of(name: str | None, nodes: Sequence[Node]) -> str:
@@ -85,10 +87,10 @@ def _name_of(name: str | None, nodes: Sequence[Node]) -> str:
         CommandFailed: no drain can have it (USAGE).
     """
     # Imported here, so that `--help` is fast.
-    from berth.model.drain import is_drain_name
+    from berth.model.names import is_path_name
 
     drain_name = nodes[0].name if name is None else name
-    if not is_drain_name(drain_name):
+    if not is_path_name(drain_name):
         raise CommandFailed(
             f'a drain cannot be named "{drain_name}": give another --name, of letters, digits, ".",'
             ' "_" and "-"',
@@ -97,8 +99,9 @@ def _name_of(name: str | None, nodes: Sequence[Node]) -> str:
     return drain_name
 
 
-def _check_it_is_ours(client: Client, drain_name: str, nodes: Sequence[Node]) -> None:
-    """Refuse to touch the drain of an operator who happened to choose the same name.
+def _is_there_and_ours(client: Client, drain_name: str, nodes: Sequence[Node]) -> bool:
+    """Whether there is a drain of this name; refuse to touch that of an operator who happened to
+    choose the same one.
 
     Raises:
         CommandFailed: the drain has providers that are not this host's (SERVICE).
@@ -110,7 +113,7 @@ def _check_it_is_ours(client: Client, drain_name: str, nodes: Sequence[Node]) ->
     try:
         named = client.read(f"{DRAINS}{path_of(drain_name)}")["named"]
     except NotThere:
-        return
+        return False
     own = {node.uuid for node in nodes}
     others = [provider["name"] for provider in named if provider["uuid"] not in own]
     if others:
@@ -119,6 +122,7 @@ def _check_it_is_ours(client: Client, drain_name: str, nodes: Sequence[Node]) ->
             "another --name, or use berth drain",
             ExitCode.SERVICE,
         )
+    return True
 
 
 def _client_of(config: AgentConfig) -> Client:

@@ -5,7 +5,9 @@ The agent runs where the service's libraries are not installed, so this is Pytho
 """
 
 import logging
-from typing import Final
+from typing import Any, Final
+
+from berth.model.printable import printable
 
 #: As oslo.log writes a line that belongs to no request.
 _LINE: Final = "%(asctime)s.%(msecs)03d %(process)d %(levelname)s %(name)s [-] %(message)s"
@@ -15,10 +17,24 @@ _TIME: Final = "%Y-%m-%d %H:%M:%S"
 _QUIET: Final = ("keystoneauth", "requests", "stevedore", "urllib3")
 
 
+class _OneLine(logging.Formatter):
+    """Shows a message in one line, whatever names the service sent; a traceback follows it."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """Format a record without its traceback."""
+        return printable(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:
+        """Format a traceback."""
+        return "\n".join(map(printable, super().formatException(ei).splitlines()))
+
+
 def set_up_logging(*, debug: bool) -> None:
     """Start logging for the whole process; what was set up before is replaced."""
     level = logging.DEBUG if debug else logging.INFO
-    logging.basicConfig(format=_LINE, datefmt=_TIME, level=level, force=True)
+    handler = logging.StreamHandler()
+    handler.setFormatter(_OneLine(_LINE, _TIME))
+    logging.basicConfig(handlers=[handler], level=level, force=True)
     logging.captureWarnings(True)
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -37,7 +37,7 @@ def plan(agent_source: AgentSource, as_json: bool) -> None:
 
     config = agent_source.read()
     client = ReportClient(of_service(config.access()))
-    driver = config.make_driver(client.get_usages, read_only=True)
+    driver = config.make_driver(client.get_usages, client.drains_of, read_only=True)
     tracker = Tracker(client, driver, attempts_max=1, pause=time.sleep, rng=Random())
     done = list(
         migrate(

@@ -20,6 +20,7 @@ from berth.cli import service_manager
 from berth.cli.agent_endpoint import metrics_served_at
 from berth.cli.agent_log import set_up_logging
 from berth.cli.agent_options import AgentSource
+from berth.cli.output import say
 from berth.edge.server.wakeup import SLEEP_S_MAX
 from berth.hosts.adoption import take_over
 from berth.hosts.agent import Agent, Orders, Woken
@@ -76,7 +77,7 @@ def run_agent(agent_source: AgentSource, *, once: bool, adopt: bool, debug: bool
     except KeyboardInterrupt:
         # Being stopped is the normal end of an agent, but not of a single report.
         if once:
-            click.echo("berth: interrupted before everything was reported; run it again", err=True)
+            say("berth: interrupted before everything was reported; run it again", err=True)
             raise
     service_manager.tell_stopping("the agent ends")
 
@@ -84,7 +85,7 @@ def run_agent(agent_source: AgentSource, *, once: bool, adopt: bool, debug: bool
 def _tell_reported(nodes: Sequence[Node], failed: Mapping[str, Exception]) -> None:
     for node in nodes:
         if node.name not in failed:
-            click.echo(f"reported {node.name} ({node.uuid})")
+            say(f"reported {node.name} ({node.uuid})")
     for error in failed.values():
         raise error
 
@@ -171,7 +172,7 @@ def _orders(
     client = ReportClient(transport, note=undo.note, pause=alarm.pause)
     # The counts continue when the configuration is read again.
     client.service.requests = requests
-    driver = agent_config.make_driver(KnownUsages(client, time.monotonic).used)
+    driver = agent_config.make_driver(KnownUsages(client, time.monotonic).used, client.drains_of)
     lock.hold(agent_config.state_dir)
     return Orders(
         Tracker(client, driver, attempts_max=_ATTEMPTS_MAX, pause=alarm.pause, rng=Random()),

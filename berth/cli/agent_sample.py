@@ -5,6 +5,8 @@ from typing import Final
 
 import click
 
+from berth.cli.output import say
+
 SAMPLE: Final = """\
 # /etc/berth/agent.yaml: what `berth agent run` reports, and to which service.
 # Lines that begin with # show the defaults, or examples.
@@ -13,7 +15,7 @@ SAMPLE: Final = """\
 service:
   url: http://127.0.0.1:8778
   # Create it on the service's host, after `umask 077`:
-  # berth token create --user hosts --role service > agent.token
+  # berth token create --role agent --host HOST > agent.token
   token_file: /etc/berth/agent.token
   # With Keystone, use these instead of the two above:
   # auth_type: password
@@ -47,4 +49,4 @@ options: {}
 @click.command()
 def sample() -> None:
     """Print an agent.yaml to start from."""
-    click.echo(SAMPLE, nl=False)
+    say(*SAMPLE.splitlines())

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`berth agent show`: what the driver would report; contacts no service."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import click
 
 from berth.cli.agent_options import DEFAULT_PATH, driver_option
+from berth.cli.output import say_json
 
 
 @click.command()
@@ -48,4 +48,4 @@ def show(path: Path | None, driver: str | None, as_json: bool) -> None:
         else:
             print_tree(tree, node.uuid, since=ProviderTree())
     if as_json:
-        click.echo(json.dumps(nodes, indent=2))
+        say_json(nodes)

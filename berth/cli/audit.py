@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`berth audit`: finds orphaned allocations, and providers without a host."""
 
-import json
+import os
 import subprocess
 import sys
 import uuid
@@ -16,8 +16,8 @@ import click
 
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
-from berth.cli.options import ConfigurationSource, configured
-from berth.cli.service_or_database import service_or_database
+from berth.cli.fleet.access import Access, accessing_with_json, connect
+from berth.cli.output import confirm, say, say_json
 from berth.hosts.audit import (
     Consumers,
     Finding,
@@ -90,16 +90,9 @@ _HINT_OF_UNTYPED: Final = (
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Restore what --fix removed, from its undo file.",
 )
-@click.option(
-    "--url",
-    metavar="URL",
-    help="The service to audit, with the token in OS_TOKEN. Without it, berth opens the database "
-    "directly.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
-@configured
+@accessing_with_json("Print what was found as JSON.")
 def audit(
-    source: ConfigurationSource,
+    access: Access,
     living: tuple[str, ...],
     living_command: tuple[str, ...],
     hosts: Path | None,
@@ -109,8 +102,6 @@ def audit(
     at_most: int | None,
     undo_file: Path | None,
     undo: Path | None,
-    url: str | None,
-    as_json: bool,
 ) -> None:
     """Find orphaned allocations and providers.
 
@@ -128,7 +119,7 @@ def audit(
     of_hosts = frozenset(_some(hosts, _lines_of_file(str(hosts)))) if hosts else None
     of_places = _placed(placed) if placed else {}
     with ExitStack() as stack:
-        service = Service(service_or_database(source, url, stack))
+        service = Service(connect(access, os.environ, stack, changes=to_fix or undo is not None))
         if undo is not None:
             _undo(service, UndoFile(undo))
             return
@@ -140,7 +131,7 @@ def audit(
         consumers = read_consumers(service, suspects(world, facts))
         inventories = read_inventories(service, world, missing_hosts(world, facts))
         findings = find(world, consumers, facts, inventories)
-        _report(findings, unjudged(world, consumers, facts), as_json=as_json)
+        _report(findings, unjudged(world, consumers, facts), as_json=access.as_json)
         fixable = [finding for finding in findings if finding.can_be_fixed]
         left = len(findings)
         if to_fix:
@@ -182,7 +173,7 @@ def _is_agreed(question: str) -> bool:
         UsageError: there is no terminal to ask at.
     """
     try:
-        return click.confirm(question, err=True)
+        return confirm(question)
     except click.Abort as abort:
         if sys.stdin.isatty():
             raise
@@ -273,36 +264,33 @@ def _uuid(text: str, where: str) -> str:
 
 def _report(findings: Sequence[Finding], unjudged: Mapping[str, int], *, as_json: bool) -> None:
     if as_json:
-        click.echo(
-            json.dumps(
-                {
-                    "found": [
-                        {
-                            "kind": finding.kind,
-                            "subject": finding.subject,
-                            "sentence": finding.sentence,
-                            "can_be_fixed": finding.can_be_fixed,
-                            "providers": finding.providers,
-                            "lost": finding.lost,
-                        }
-                        for finding in findings
-                    ],
-                    "not_judged": unjudged,
-                },
-                indent=2,
-            )
+        say_json(
+            {
+                "found": [
+                    {
+                        "kind": finding.kind,
+                        "subject": finding.subject,
+                        "sentence": finding.sentence,
+                        "can_be_fixed": finding.can_be_fixed,
+                        "providers": finding.providers,
+                        "lost": finding.lost,
+                    }
+                    for finding in findings
+                ],
+                "not_judged": unjudged,
+            }
         )
         return
     for finding in findings:
-        click.echo(finding.sentence)
+        say(finding.sentence)
     for kind, number in sorted(unjudged.items()):
         who = f"{number} consumer{'s' if number > 1 else ''}"
         of = "" if kind == ANY_TYPE else f" of type {kind}"
         flag = "TYPE" if kind == ANY_TYPE else kind
         hint = _HINT_OF_UNTYPED if kind == UNTYPED else ""
-        click.echo(f"{who}{of} not checked: pass --living {flag}=FILE{hint}")
+        say(f"{who}{of} not checked: pass --living {flag}=FILE{hint}")
     if not findings:
-        click.echo("no problems found")
+        say("no problems found")
 
 
 def _fix(
@@ -318,7 +306,7 @@ def _fix(
             )
     finally:
         # Print this even if the command is interrupted: what was done can be undone.
-        click.echo(f"to undo this: berth audit --undo {undo.path}")
+        say(f"to undo this: berth audit --undo {undo.path}")
     return done
 
 
@@ -336,9 +324,9 @@ def _is_done(done: str, words: str, make: Callable[[], Outcome]) -> bool:
     try:
         outcome = make()
     except Refused as error:
-        click.echo(f"refused: {words}: {error}")
+        say(f"refused: {words}: {error}")
         return False
-    click.echo(f"{done if outcome is Outcome.DONE else outcome.value}: {words}")
+    say(f"{done if outcome is Outcome.DONE else outcome.value}: {words}")
     return outcome in (Outcome.DONE, Outcome.NOTHING_TO_DO)
 
 

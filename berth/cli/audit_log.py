@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +13,7 @@ import click
 from berth.cli.audit_log_files import Filters, Reading, Record, matching, parse_moment
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
+from berth.cli.output import say, say_json
 
 #: Requests of cut lines that a message names.
 _NAMED_MAX: Final = 3
@@ -93,9 +93,10 @@ def show(
     try:
         for record in matching(files, filters, reading):
             if as_json:
-                click.echo(json.dumps(record, ensure_ascii=False))
+                say_json(record, indent=None)
             else:
-                click.echo("\n  ".join(_described(record)))
+                first, *others = _described(record)
+                say(first, *(f"  {line}" for line in others))
     except OSError as error:
         raise CommandFailed(
             f"cannot read {error.filename}: {(error.strerror or str(error)).lower()}",
@@ -108,13 +109,13 @@ def _report(reading: Reading) -> None:
     """Say on stderr why the answer may be incomplete."""
     if uncertain := reading.uncertain:
         named = ", ".join(uncertain[:_NAMED_MAX]) + (" ..." if uncertain[_NAMED_MAX:] else "")
-        click.echo(
+        say(
             f"berth: {len(uncertain)} more lines were too long to list everything, and may match: "
             f"{named}",
             err=True,
         )
     if reading.damaged:
-        click.echo(f"berth: {reading.damaged} damaged lines skipped", err=True)
+        say(f"berth: {reading.damaged} damaged lines skipped", err=True)
 
 
 # --- One line, for people ------------------------------------------------------------------------

@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import click
 
+from berth.model.printable import printable
+
 
 def print_columns(
     heads: Sequence[str],
@@ -25,6 +27,7 @@ def print_columns(
         right: the headings of the columns of numbers.
         indent: blanks in front of each line.
     """
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     for row in (heads, *rows):
         cells = [
@@ -36,7 +39,7 @@ def print_columns(
 
 def print_fields(fields: Iterable[tuple[str, str]]) -> None:
     """Print names and values, one pair a line; values are never cut."""
-    pairs = list(fields)
+    pairs = [(name, printable(value)) for name, value in fields]
     width = max(len(name) for name, _ in pairs)
     for name, value in pairs:
         head = name.ljust(width)
@@ -45,6 +48,7 @@ def print_fields(fields: Iterable[tuple[str, str]]) -> None:
 
 def print_line(line: str, *, is_bold: bool = False) -> None:
     """Print a line, cut to the width of the terminal if there is one."""
+    line = printable(line)
     cut = cut_to(line, shutil.get_terminal_size().columns) if sys.stdout.isatty() else line
     click.echo(click.style(cut, bold=True) if is_bold and has_colours() else cut)
 

@@ -6,6 +6,8 @@ from typing import Final
 import click
 from click.shell_completion import get_completion_class
 
+from berth.cli.output import say
+
 PROGRAM: Final = "berth"
 
 #: The environment variable with which a shell asks for completions.
@@ -22,7 +24,7 @@ def completion(context: click.Context, shell: str) -> None:
     """
     script = get_completion_class(shell)
     assert script is not None, "click supports all three"
-    click.echo(script(context.find_root().command, {}, PROGRAM, COMPLETION).source())
+    say(*script(context.find_root().command, {}, PROGRAM, COMPLETION).source().split("\n"))
 
 
 def driver_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:

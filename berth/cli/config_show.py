@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import click
 
 from berth.cli.options import ConfigurationSource, configured
+from berth.cli.output import say, say_json
 
 if TYPE_CHECKING:
     from berth.cli.config_values import Value
@@ -32,20 +32,21 @@ def show(source: ConfigurationSource, only_set: bool, as_json: bool) -> None:
     Masks passwords and other secrets. Warns about options in your files that have no effect.
     """
     # Deferred: `--help` does not need it.
-    from berth.cli.config_values import effective, without_effect
+    from berth.cli.config_values import effective
     from berth.config import check_values
     from berth.config.options import register_known_opts
+    from berth.edge.unknown_options import unknown_options, without_keystone
 
     conf = source.load()
     check_values(conf)
     options = register_known_opts(conf)
     values = [value for value in effective(conf, options) if value.source or not only_set]
     if as_json:
-        click.echo(json.dumps([value._asdict() for value in values], indent=2))
+        say_json([value._asdict() for value in values])
     else:
         _print(values)
-    for sentence in without_effect(conf, options):
-        click.echo(f"berth: {sentence}", err=True)
+    for sentence in (*without_keystone(conf), *unknown_options(conf)):
+        say(f"berth: {sentence}", err=True)
 
 
 def _print(values: Collection[Value]) -> None:
@@ -53,8 +54,8 @@ def _print(values: Collection[Value]) -> None:
     group = None
     for option in values:
         if option.group != group:
-            click.echo(f"{'' if group is None else chr(10)}[{option.group}]")
+            say(*([] if group is None else [""]), f"[{option.group}]")
             group = option.group
         is_set = option.value is not None
         text = f"{option.name} = {option.value}" if is_set else f"#{option.name} ="
-        click.echo(f"{text:50}  # {option.source or 'default'}")
+        say(f"{text:50}  # {option.source or 'default'}")

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The work of `berth db check`."""
 
-import click
-
 from berth import deploy
 from berth.cli.db_opened import current
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
+from berth.cli.local_database import database_of
 from berth.cli.options import ConfigurationSource
-from berth.config import Settings, read_settings
+from berth.cli.output import say
+from berth.config import Settings
 from berth.store.engine.database import Database
 from berth.upkeep import schema
 
@@ -20,7 +20,7 @@ def check_database(source: ConfigurationSource, *, repair: bool, dry_run: bool) 
         CommandFailed: there are inconsistencies, or some are left.
         SchemaNotReady: the schema is not this release's.
     """
-    settings = read_settings(source.load())
+    settings = database_of(source, changes=repair and not dry_run)
     with current(settings, "check", read_only=dry_run or not repair) as database:
         if not repair:
             _check(database, settings)
@@ -31,7 +31,7 @@ def check_database(source: ConfigurationSource, *, repair: bool, dry_run: bool) 
 def _check(database: Database, settings: Settings) -> None:
     count = 0
     for fault in schema.iter_faults(database):
-        click.echo(fault.sentence)
+        say(fault.sentence)
         count += 1
     name = settings.database.masked_url
     if count:
@@ -40,7 +40,7 @@ def _check(database: Database, settings: Settings) -> None:
             f"of them berth can repair",
             ExitCode.INCONSISTENT,
         )
-    click.echo(f"no faults found in {name}")
+    say(f"no faults found in {name}")
 
 
 def _repair(database: Database, settings: Settings, *, dry_run: bool) -> None:
@@ -48,20 +48,18 @@ def _repair(database: Database, settings: Settings, *, dry_run: bool) -> None:
     find = schema.iter_faults if dry_run else schema.iter_repaired
     repaired = left = 0
     for fault in find(database, deploy.owner_of(settings)):
-        click.echo(fault.sentence)
+        say(fault.sentence)
         if fault.action is not None:
             repaired += 1
-            click.echo(f"  repair: {fault.action}")
+            say(f"  repair: {fault.action}")
         else:
             left += 1
-            click.echo(f"  left alone: {fault.advice}")
+            say(f"  left alone: {fault.advice}")
     name = settings.database.masked_url
     if dry_run:
-        click.echo(
-            f"dry run: --repair would repair {_counted(repaired)} in {name} and leave {left}"
-        )
+        say(f"dry run: --repair would repair {_counted(repaired)} in {name} and leave {left}")
     else:
-        click.echo(f"repaired {_counted(repaired)} in {name}")
+        say(f"repaired {_counted(repaired)} in {name}")
     if left or (dry_run and repaired):
         raise CommandFailed(
             f"{_counted(left)} in {name} need your attention"

@@ -4,13 +4,12 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import click
-
 from berth import deploy
 from berth.cli.db_opened import opened
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
 from berth.cli.options import ConfigurationSource
+from berth.cli.output import say
 from berth.cli.progress import reporting
 from berth.config import Settings, read_settings
 from berth.model.errors import DatabaseUnavailable
@@ -79,11 +78,11 @@ def _copied(
 
 def _print(outcome: Outcome, origin: Settings, destination: Settings) -> None:
     for note in outcome.notes:
-        click.echo(f"note: {note}")
+        say(f"note: {note}")
     for fault in outcome.faults:
-        click.echo(fault)
+        say(fault)
     rows = sum(outcome.rows.values())
-    click.echo(
+    say(
         f"{destination.database.masked_url} is a copy of {origin.database.masked_url}: {rows} rows "
         f"in {len(outcome.rows)} tables, all compared"
     )

@@ -9,13 +9,15 @@ import click
 
 from berth import deploy
 from berth.cli.columns import counted
+from berth.cli.damaged_rows import damage_of
 from berth.cli.db_opened import current, opened
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
 from berth.cli.fleet.durations import utc_time
+from berth.cli.local_database import database_of
 from berth.cli.options import ConfigurationSource
+from berth.cli.output import confirm, say
 from berth.cli.progress import reporting
-from berth.config import read_settings
 from berth.store.engine.database import Database
 from berth.store.leases import ListedLease
 from berth.upkeep import schema
@@ -27,7 +29,7 @@ def upgrade_schema(source: ConfigurationSource, *, force: bool) -> None:
     Args:
         force: upgrade even if another program wrote to the database within the last minute.
     """
-    settings = read_settings(source.load())
+    settings = database_of(source)
     with _resumable(), opened(settings) as database, reporting() as report:
         if not force:
             schema.refuse_while_others_write(database)
@@ -37,20 +39,22 @@ def upgrade_schema(source: ConfigurationSource, *, force: bool) -> None:
         schema.sync_standard_names(database)
         schema.leave(database)
     for sentence in done:
-        click.echo(sentence)
+        say(sentence)
     with opened(settings) as database:
         version = schema.current_version(database)
-    click.echo(f"{settings.database.masked_url} is at {version}")
+        if damage := damage_of(database):
+            say(f"berth: the database has faults: {damage}", err=True)
+    say(f"{settings.database.masked_url} is at {version}")
 
 
 def print_version(source: ConfigurationSource) -> None:
     """Print the revisions of the schema; `None` if there is no database."""
-    settings = read_settings(source.load())
+    settings = database_of(source)
     if deploy.is_absent(settings):
-        click.echo("None")
+        say("None")
         return
     with opened(settings, read_only=True) as database:
-        click.echo(schema.current_version(database))
+        say(schema.current_version(database))
 
 
 def release_database(source: ConfigurationSource, *, yes: bool, force: bool) -> None:
@@ -64,13 +68,13 @@ def release_database(source: ConfigurationSource, *, yes: bool, force: bool) -> 
         CommandFailed: there is no database, or the user did not confirm, or must use --yes.
         StillWritten: a berth service uses it.
     """
-    settings = read_settings(source.load())
+    settings = database_of(source, changes=True)
     name = settings.database.masked_url
     if deploy.is_absent(settings):
         raise CommandFailed(f"there is no database {name}", ExitCode.DATABASE)
     with opened(settings, read_only=True) as database:
         for sentence in schema.not_honoured(database):
-            click.echo(f"berth: {sentence}", err=True)
+            say(f"berth: {sentence}", err=True)
     with opened(settings) as database:
         _name_lost_leases(database, yes=yes)
         if not yes:
@@ -78,7 +82,7 @@ def release_database(source: ConfigurationSource, *, yes: bool, force: bool) -> 
         removed = schema.release(database, force=force)
         version = schema.current_version(database)
     done = f"removed {', '.join(removed)} from" if removed else "no tables of berth's own in"
-    click.echo(f"{done} {name}, which is at {version}")
+    say(f"{done} {name}, which is at {version}")
 
 
 def renew_identity(source: ConfigurationSource) -> None:
@@ -87,11 +91,11 @@ def renew_identity(source: ConfigurationSource) -> None:
     Raises:
         SchemaNotReady: there is no database, or its schema is not this release's.
     """
-    settings = read_settings(source.load())
+    settings = database_of(source, changes=True)
     with current(settings, "change") as database:
         schema.renew_identity(database)
     name = settings.database.masked_url
-    click.echo(f"{name} has a new identity; all earlier revisions are foreign")
+    say(f"{name} has a new identity; all earlier revisions are foreign")
 
 
 def _name_lost_leases(database: Database, *, yes: bool) -> None:
@@ -115,7 +119,7 @@ def _name_lost_leases(database: Database, *, yes: bool) -> None:
             f"back nevertheless",
             ExitCode.USAGE,
         )
-    click.echo(f"berth: {lost}", err=True)
+    say(f"berth: {lost}", err=True)
 
 
 def _in_words(lease: ListedLease) -> str:
@@ -131,7 +135,7 @@ def _resumable() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        click.echo("berth: interrupted; run the same command again to continue", err=True)
+        say("berth: interrupted; run the same command again to continue", err=True)
         raise
 
 
@@ -142,7 +146,7 @@ def _confirm(question: str) -> None:
         CommandFailed: the user did not, or there is no terminal.
     """
     try:
-        agreed = click.confirm(question, err=True)
+        agreed = confirm(question)
     except click.Abort as error:
         raise CommandFailed(
             "nothing was changed: use --yes to skip the question", ExitCode.USAGE

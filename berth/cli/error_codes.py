@@ -10,6 +10,7 @@ from berth.cli.failure import CommandFailed
 #: module is imported for it.
 EXIT_CODES: Final = {
     "berth.upkeep.adoption.StillWritten": ExitCode.IN_USE,
+    "berth.hosts.errors.OtherMachine": ExitCode.IN_USE,
     "berth.hosts.errors.StateDirInUse": ExitCode.IN_USE,
     "berth.deploy.NotInThisRelease": ExitCode.UNSUPPORTED,
     "berth.extras.ServiceNotInstalled": ExitCode.UNSUPPORTED,
@@ -32,7 +33,7 @@ def failure_for(error: Exception) -> CommandFailed:
     for kind in type(error).__mro__:
         if code := EXIT_CODES.get(f"{kind.__module__}.{kind.__qualname__}"):
             # One line for each fault of a configuration or a tree.
-            return CommandFailed("\nberth: ".join(getattr(error, "faults", [str(error)])), code)
+            return CommandFailed(str(error), code, faults=getattr(error, "faults", ()))
     return CommandFailed(
         f"a bug in berth: {type(error).__name__}: {error}; please report it with the output of "
         f"`berth --debug`",

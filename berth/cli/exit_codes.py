@@ -24,7 +24,8 @@ class ExitCode(IntEnum):
     UNSUPPORTED = 4
     #: The address to listen on is in use, or not an address of this machine.
     ADDRESS = 5
-    #: Refused because it is unsafe: serving other machines without authentication.
+    #: Refused because it is unsafe: serving other machines without authentication, or changing a
+    #: database that nothing names.
     UNSAFE = 6
     #: The database cannot be opened, read or upgraded.
     DATABASE = 7
@@ -34,7 +35,8 @@ class ExitCode(IntEnum):
     WORKERS = 9
     #: Refused because the database, or the state directory of an agent, is in use.
     IN_USE = 10
-    #: The service does not answer, or refused the request.
+    #: The service does not answer, or refused the request; or what the command names does not
+    #: exist.
     SERVICE = 11
     #: The host's report is invalid, or its provider tree cannot be reshaped; the service keeps the
     #: old tree.

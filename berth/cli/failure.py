@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -49,11 +49,13 @@ _NUMBERED: Final = re.compile(r"""^\((\d+), (['"])(.*)\2\)$""")
 
 
 class CommandFailed(Exception):
-    """A command failed: one sentence for people, and an exit code for scripts."""
+    """A command failed: one sentence for people, or one for each fault, and an exit code for
+    scripts."""
 
-    def __init__(self, message: str, code: ExitCode) -> None:
+    def __init__(self, message: str, code: ExitCode, *, faults: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.code = code
+        self.sentences: Final = tuple(faults) or (message,)
 
 
 @contextmanager

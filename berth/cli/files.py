@@ -9,6 +9,7 @@ import click
 import berth
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
+from berth.cli.output import say
 
 #: The distribution that has the files, and their directory in its list of files.
 _DISTRIBUTION: Final = "berthd"
@@ -29,7 +30,7 @@ def files() -> None:
             "contrib/ of the source",
             ExitCode.CONFIGURATION,
         )
-    click.echo(directory)
+    say(str(directory))
 
 
 def _installed() -> Path | None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs `berth migrate-inventory`: on the service's database, or an undo on a running service."""
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -9,15 +10,12 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-import click
-
 from berth.cli.agent_options import AgentSource
-from berth.cli.exit_codes import ExitCode
-from berth.cli.failure import CommandFailed
+from berth.cli.fleet.access import Access, connect
 from berth.cli.migration_report import end, print_json, print_text
 from berth.cli.options import ConfigurationSource
+from berth.cli.output import say
 from berth.cli.progress import reporting
-from berth.cli.service_or_database import service_or_database
 from berth.hosts.adoption import take_over
 from berth.hosts.agent_config import AgentConfig
 from berth.hosts.migration import Outcome, migrate, undo
@@ -32,21 +30,18 @@ _ATTEMPTS_MAX: Final = 5
 
 
 def migrate_or_undo(
-    source: ConfigurationSource,
+    access: Access,
     agent_source: AgentSource,
     *,
     undo_file: Path | None,
     to_undo: Path | None,
-    url: str | None,
     dry_run: bool,
-    as_json: bool,
 ) -> None:
     """Migrate each node of the host, or undo the reshapes of a file, and print the result.
 
     Args:
         undo_file: records each reshape; None: a new file in the state directory.
-        to_undo: undo the reshapes of this file instead.
-        url: with `to_undo`, the URL of a service; None: use the database.
+        to_undo: undo the reshapes of this file instead, also on a service.
 
     Raises:
         CommandFailed: there is no database, or some nodes were not migrated.
@@ -54,9 +49,10 @@ def migrate_or_undo(
     done: list[Outcome] = []
     with ExitStack() as stack:
         agent_config = None if to_undo else agent_source.read()
-        if url is None:
-            _look_at_database(source, dry_run=dry_run)
-        transport = service_or_database(source, url, stack, read_only=dry_run)
+        is_on_database = not access.is_of_service(os.environ)
+        if is_on_database:
+            _look_at_database(access.source, dry_run=dry_run)
+        transport = connect(access, os.environ, stack, read_only=dry_run, is_quiet=is_on_database)
         notes = None
         if to_undo is not None:
             number, outcomes = _undoing(transport, to_undo, dry_run=dry_run)
@@ -74,12 +70,12 @@ def migrate_or_undo(
                     if number > 1:
                         report("nodes", len(done), number)
         except KeyboardInterrupt:
-            click.echo("berth: interrupted; run the same command again to continue", err=True)
+            say("berth: interrupted; run the same command again to continue", err=True)
             raise
         finally:
             # Print this even if the command is interrupted.
             undo_path = notes.path if notes else None
-            (print_json if as_json else print_text)(done, undo_path, dry_run=dry_run)
+            (print_json if access.as_json else print_text)(done, undo_path, dry_run=dry_run)
     end(done, dry_run=dry_run)
 
 
@@ -87,25 +83,21 @@ def _look_at_database(source: ConfigurationSource, *, dry_run: bool) -> None:
     """Check that the database exists, and warn if a service seems to use it.
 
     Raises:
-        CommandFailed: it does not exist.
+        CommandFailed: it does not exist, or nothing names it.
     """
     # Imported here: an undo on a running service does not need them.
-    from berth import deploy
     from berth.cli.db_opened import opened
-    from berth.config import read_settings
+    from berth.cli.local_database import database_of
     from berth.upkeep import schema
 
-    settings = read_settings(source.load())
+    settings = database_of(
+        source, changes=not dry_run, must_exist=True, instead="--url or BERTH_URL"
+    )
     name = settings.database.masked_url
-    if deploy.is_absent(settings):
-        raise CommandFailed(
-            f"there is no database {name}: name the service's configuration with --config-file",
-            ExitCode.DATABASE,
-        )
     with opened(settings, read_only=True) as database:
         seconds = None if dry_run else schema.seconds_since_write(database)
     if seconds is not None:
-        click.echo(
+        say(
             f"warning: something wrote to {name} {seconds} seconds ago; if that was not this "
             f"command, stop every service that uses it",
             err=True,
@@ -122,7 +114,7 @@ def _migrating(
     """The number of nodes, and the result for each."""
     client = ReportClient(transport, note=notes.note)
     nodes = agent_config.nodes(read_only=dry_run)
-    driver = agent_config.make_driver(client.get_usages, read_only=dry_run)
+    driver = agent_config.make_driver(client.get_usages, client.drains_of, read_only=dry_run)
     keep = (lambda node: None) if dry_run else agent_config.keep
     return len(nodes), migrate(
         _tracker(client, driver),

@@ -19,7 +19,9 @@ import berth
 from berth.cli.completion import COMPLETION, PROGRAM, completion
 from berth.cli.deferred import DeferringGroup
 from berth.cli.exit_codes import ExitCode
+from berth.cli.output import say
 from berth.extras import needs_service
+from berth.model.printable import printable, without_passwords
 
 
 @click.group(cls=DeferringGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -96,7 +98,7 @@ cli.defer(
     ("usage", "fleet.usage", "Show what is used: of a provider, or by a project."),
     ("user", "user", "Manage users (auth_strategy = http_basic)."),
     ("watch", "fleet.watch", "Print what changes in the fleet, until you stop it."),
-    ("who", "fleet.who", "List who holds something of a host, or what a project holds."),
+    ("who", "fleet.who", "List who uses a host, or what a project uses."),
     ("why", "fleet.why", "Explain why a request does not fit, and what would help."),
 )
 cli.add_command(completion)
@@ -118,6 +120,7 @@ def main(args: Sequence[str] | None = None) -> None:
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
     except click.ClickException as error:
+        error.__dict__["message"] = printable(error.message)
         error.show()
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
@@ -134,7 +137,7 @@ def main(args: Sequence[str] | None = None) -> None:
         from berth.cli.error_codes import failure_for
 
         if debug:
-            traceback.print_exc()
+            say(*without_passwords(traceback.format_exc()).splitlines(), err=True)
         failure = failure_for(error)
-        click.echo(f"berth: {failure}", err=True)
+        say(*(f"berth: {without_passwords(each)}" for each in failure.sentences), err=True)
         sys.exit(failure.code)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`berth migrate-inventory`: does what an agent does when it starts, with every service stopped."""
 
+import os
 from pathlib import Path
 
 import click
 
 from berth.cli.agent_options import AgentSource, of_agent
-from berth.cli.options import ConfigurationSource, configured
+from berth.cli.fleet.access import Access, accessing_with_json
 
 
 @click.command("migrate-inventory")
@@ -26,22 +27,13 @@ from berth.cli.options import ConfigurationSource, configured
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Undo the reshapes that are recorded in this file.",
 )
-@click.option(
-    "--url",
-    metavar="URL",
-    help="With --undo: the service to use, with the token in OS_TOKEN. Without it, berth opens the "
-    "database directly.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-@configured
+@accessing_with_json("Print the result as JSON.")
 def migrate_inventory(
-    source: ConfigurationSource,
+    access: Access,
     agent_source: AgentSource,
     dry_run: bool,
     undo_file: Path | None,
     to_undo: Path | None,
-    url: str | None,
-    as_json: bool,
 ) -> None:
     """Reshape this host's trees while every service is stopped.
 
@@ -53,19 +45,18 @@ def migrate_inventory(
     Exit codes: 0 done; 13 a dry run found changes pending; 12 a host's tree conflicts with existing
     allocations; 10 another program writes to the database.
     """
-    if url is not None and to_undo is None:
+    if to_undo is None and access.is_of_service(os.environ):
         raise click.UsageError(
-            "--url only works with --undo: the agent itself migrates on a running service"
+            "a service is named (--url, BERTH_URL or the like), where the agent itself migrates; "
+            "name the database with --config-file, or use --undo"
         )
     # Imported here, so that `--help` is fast.
     from berth.cli.inventory_migration import migrate_or_undo
 
     migrate_or_undo(
-        source,
+        access,
         agent_source,
         undo_file=undo_file,
         to_undo=to_undo,
-        url=url,
         dry_run=dry_run,
-        as_json=as_json,
     )

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints which nodes were migrated, or would be, for people and for programs."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import click
-
 from berth.cli.error_codes import failure_for
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
+from berth.cli.output import say, say_json
 from berth.cli.tree_drawing import print_changes, tree_as_json
 from berth.hosts.errors import BadConfiguration, BadProviderTree, Conflict
 from berth.hosts.migration import Outcome
@@ -45,18 +43,21 @@ def print_text(done: Sequence[Outcome], undo: Path | None, *, dry_run: bool) -> 
         if outcome.rehearsal is not None and outcome.plan:
             _print_rehearsal(outcome.node.uuid, outcome.node.name, outcome.rehearsal)
         elif outcome.plan:
-            click.echo(f"{outcome.node.name}: done, {_summary(outcome.plan)}")
+            say(f"{outcome.node.name}: done, {_summary(outcome.plan)}")
     if idle:
-        click.echo(f"{some_of(idle, _NAMED_MAX)}: nothing to do")
+        say(f"{some_of(idle, _NAMED_MAX)}: nothing to do")
     by_error: dict[tuple[str, ...], list[str]] = {}
     for outcome in done:
         if outcome.error is not None:
             by_error.setdefault(_faults_of(outcome.error), []).append(outcome.node.name)
     for faults, names in by_error.items():
-        lines = faults if len(faults) == 1 else [f"\n  {fault}" for fault in faults]
-        click.echo(f"{some_of(names, _NAMED_MAX)}: not migrated: {''.join(lines)}")
+        head = f"{some_of(names, _NAMED_MAX)}: not migrated: "
+        if len(faults) == 1:
+            say(head + faults[0])
+        else:
+            say(head, *(f"  {fault}" for fault in faults))
     if undo is not None and not dry_run:
-        click.echo(f"to undo this: berth migrate-inventory --undo {undo}")
+        say(f"to undo this: berth migrate-inventory --undo {undo}")
 
 
 def print_json(done: Sequence[Outcome], undo: Path | None, *, dry_run: bool) -> None:
@@ -66,7 +67,7 @@ def print_json(done: Sequence[Outcome], undo: Path | None, *, dry_run: bool) -> 
         "undo_file": None if undo is None else str(undo),
         "nodes": [_as_json(outcome, dry_run=dry_run) for outcome in done],
     }
-    click.echo(json.dumps(body, indent=2))
+    say_json(body)
 
 
 def end(done: Sequence[Outcome], *, dry_run: bool) -> None:
@@ -105,12 +106,12 @@ def _nodes(number: int) -> str:
 
 
 def _print_rehearsal(uuid: str, name: str, rehearsal: Rehearsal) -> None:
-    click.echo(f"{name} ({uuid})")
+    say(f"{name} ({uuid})")
     print_changes(rehearsal.before, rehearsal.after, uuid, indent=2)
     for consumer in _moved(rehearsal.plan):
-        click.echo(f"  ~ consumer {_draw_move(rehearsal, consumer)}")
+        say(f"  ~ consumer {_draw_move(rehearsal, consumer)}")
     writes = sum(_writes(rehearsal.plan).values())
-    click.echo(f"  {_summary(rehearsal.plan)}; {_counted(writes, 'write')}")
+    say(f"  {_summary(rehearsal.plan)}; {_counted(writes, 'write')}")
 
 
 def _draw_move(rehearsal: Rehearsal, consumer: str) -> str:

@@ -50,6 +50,11 @@ class ConfigurationSource:
     dirs: tuple[str, ...]
     debug: bool
 
+    @property
+    def is_given(self) -> bool:
+        """Whether the command line names a configuration."""
+        return bool(self.files or self.dirs)
+
     def load(self) -> cfg.ConfigOpts:
         """Read the configuration; without any, use the embedded defaults.
 

@@ -9,6 +9,7 @@ import sys
 from importlib import import_module
 
 from berth.cli.error_codes import failure_for
+from berth.cli.output import say
 from berth.extras import ServiceNotInstalled, needs_service
 
 
@@ -28,6 +29,6 @@ def _run(program: str) -> None:
             module = import_module(f"berth.cli.{program.replace('-', '_')}")
     except ServiceNotInstalled as error:
         failure = failure_for(error)
-        print(f"{program}: {failure}", file=sys.stderr)
+        say(f"{program}: {failure}", err=True)
         sys.exit(failure.code)
     module.main()

@@ -17,6 +17,7 @@ from prettytable import PrettyTable
 from berth import config, deploy
 from berth.cli.db_opened import opened
 from berth.cli.error_codes import failure_for
+from berth.cli.output import say
 from berth.config import Settings, read_settings
 from berth.store.engine.database import Database
 from berth.upkeep import schema
@@ -60,7 +61,7 @@ def run(args: Sequence[str]) -> int:
             done: int = chosen.run(database, settings, chosen)
             return done
     except Exception as error:  # noqa: BLE001 - the outermost edge
-        print(f"{PROGRAM}: {failure_for(error)}", file=sys.stderr)
+        say(f"{PROGRAM}: {failure_for(error)}", err=True)
         return 1
 
 
@@ -101,7 +102,7 @@ def _sync(database: Database, settings: Settings, _chosen: argparse.Namespace) -
 
 
 def _show_version(database: Database, _settings: Settings, _chosen: argparse.Namespace) -> int:
-    print(schema.versions_of(database).placement)
+    say(str(schema.versions_of(database).placement))
     return 0
 
 
@@ -113,17 +114,17 @@ def _stamp(database: Database, _settings: Settings, chosen: argparse.Namespace) 
 def _migrate_data(database: Database, settings: Settings, chosen: argparse.Namespace) -> int:
     wanted = chosen.max_count
     if wanted is not None and not (wanted.isascii() and wanted.isdigit() and int(wanted)):
-        print("Must supply a positive value for max_count")
+        say("Must supply a positive value for max_count")
         return NO_COUNT
     migrations = _Migrations(database, settings)
     if wanted is None:
-        print(f"Running batches of {BATCH_ROWS} until complete")
+        say(f"Running batches of {BATCH_ROWS} until complete")
         while migrations.run_batch(BATCH_ROWS):
             pass
         migrated = 0
     else:
         migrated = migrations.run_batch(int(wanted))
-    print(migrations.table())
+    say(*str(migrations.table()).splitlines())
     if migrations.has_failed and not migrated:
         return A_MIGRATION_FAILED
     return SOME_WERE_MIGRATED if migrated else 0
@@ -153,11 +154,11 @@ class _Migrations:
             try:
                 migrated = next(part(left), 0)
             except Exception as error:  # noqa: BLE001 - reported; the other migrations still run
-                print(f"Error attempting to run {name}: {failure_for(error)}", file=sys.stderr)
+                say(f"Error attempting to run {name}: {failure_for(error)}", err=True)
                 self.has_failed = True
                 migrated = 0
             if migrated:
-                print(f"{migrated} rows matched query {name}, {migrated} migrated")
+                say(f"{migrated} rows matched query {name}, {migrated} migrated")
             self._migrated[name] = self._migrated.get(name, 0) + migrated
             left -= migrated
         return most - left

@@ -15,6 +15,7 @@ from oslo_upgradecheck import upgradecheck
 from berth import config
 from berth.cli.db_opened import opened
 from berth.cli.error_codes import failure_for
+from berth.cli.output import say
 from berth.cli.upgrade_checks import Check, upgrade_checks
 from berth.config import read_settings
 
@@ -36,7 +37,7 @@ def run(args: Sequence[str]) -> int:
             args, PROGRAM, cfg.SubCommandOpt("command", handler=_add_commands)
         )
     except config.ConfigurationError as error:
-        print(f"{PROGRAM}: {error}", file=sys.stderr)
+        say(f"{PROGRAM}: {error}", err=True)
         return 1
     try:
         settings = read_settings(conf)
@@ -45,7 +46,7 @@ def run(args: Sequence[str]) -> int:
                 upgrade_checks(database, conf, "placement-manage db online_data_migrations")
             )
     except Exception as error:  # noqa: BLE001 - the outermost edge
-        print(f"{PROGRAM}: {failure_for(error)}", file=sys.stderr)
+        say(f"{PROGRAM}: {failure_for(error)}", err=True)
         return ERROR
     return int(_Report(checks).check())
 

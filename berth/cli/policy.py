@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`berth policy`: show and test who may do what."""
 
-import json
 from collections.abc import Sequence
 from typing import Final
 
@@ -9,6 +8,7 @@ import click
 
 from berth.cli.completion import rule_names
 from berth.cli.options import ConfigurationSource, configured
+from berth.cli.output import say, say_json
 
 #: The project or user of a caller, unless the command line names one.
 _SOMEBODY: Final = "somebody"
@@ -32,12 +32,12 @@ def list_rules(source: ConfigurationSource, as_json: bool) -> None:
 
     rules = list(rules_in_force(source.load()))
     if as_json:
-        click.echo(json.dumps([rule._asdict() for rule in rules], indent=2))
+        say_json([rule._asdict() for rule in rules])
         return
     for rule in rules:
-        click.echo(f"{rule.name}: {rule.check}{'' if rule.is_default else '  (overridden)'}")
+        say(f"{rule.name}: {rule.check}{'' if rule.is_default else '  (overridden)'}")
         for request in rule.requests:
-            click.echo(f"    {request}")
+            say(f"    {request}")
 
 
 @policy.command()
@@ -61,9 +61,9 @@ def sample(auditor: bool, members: bool) -> None:
     if auditor and members:
         raise click.UsageError("--auditor and --members are two files: print one after the other")
     if auditor:
-        click.echo(auditor_file(), nl=False)
+        say(*auditor_file().splitlines())
     elif members:
-        click.echo(members_file(), nl=False)
+        say(*members_file().splitlines())
     else:
         print_sample()
 

@@ -4,7 +4,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-import click
 from oslo_config import cfg
 from oslo_context.context import RequestContext
 
@@ -19,6 +18,7 @@ from berth.api.policy import (
 )
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
+from berth.cli.output import say
 
 #: The role with read-only access in the file that `berth policy sample --auditor` prints.
 AUDITOR: Final = "auditor"
@@ -152,7 +152,7 @@ def print_admitted(conf: cfg.ConfigOpts, rules: Sequence[str], asked: Caller) ->
         admitted = _admits(in_force, name, caller, target)
         refused |= not admitted
         requests = ", ".join(f"{method} {path}" for method, path in requests_by_rule[name])
-        click.echo(f"{'yes' if admitted else 'no':4} {name:52} {requests}")
+        say(f"{'yes' if admitted else 'no':4} {name:52} {requests}")
     return not refused
 
 

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from berth.cli.output import say
+from berth.model.printable import printable
 
 #: Seconds between two lines of a stage, if stderr is not a terminal.
 _LINES_S: Final = 10.0
@@ -29,7 +31,7 @@ def reporting(clock: Callable[[], float] = time.monotonic) -> Iterator[Report]:
         yield _Lines(clock)
         return
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
@@ -39,7 +41,7 @@ def reporting(clock: Callable[[], float] = time.monotonic) -> Iterator[Report]:
 
         def show(stage: str, done: int, total: int) -> None:
             if stage not in tasks:
-                tasks[stage] = progress.add_task(stage)
+                tasks[stage] = progress.add_task(printable(stage))
             progress.update(tasks[stage], completed=done, total=total)
 
         yield show
@@ -55,7 +57,7 @@ class _Lines:
     def __call__(self, stage: str, done: int, total: int) -> None:
         now = self._clock()
         if total and done >= total:
-            click.echo(f"{stage}: {done}", err=True)
+            say(f"{stage}: {done}", err=True)
         elif now - self._printed_at >= _LINES_S:
             self._printed_at = now
-            click.echo(f"{stage}: {done} of {total}", err=True)
+            say(f"{stage}: {done} of {total}", err=True)

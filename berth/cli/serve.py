@@ -25,6 +25,7 @@ from berth.cli.deferred import importing
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed, naming_the_database
 from berth.cli.options import ConfigurationSource, bind_option, configured
+from berth.cli.output import say
 
 if TYPE_CHECKING:
     from berth.config import Settings
@@ -87,6 +88,7 @@ def serve(
     deploy.set_up_logging(conf)
     settings = read_settings(conf)
     deploy.check_supported(settings)
+    deploy.warn_of_unknown_options(conf)
     deploy.check_policy(conf)
     deploy.check_health(settings)
     deploy.check_audit_log(settings)
@@ -104,8 +106,8 @@ def serve(
         banner = describe(listening, settings, workers=workers)
 
         def announce() -> None:
-            click.echo(banner)
-            service_manager.tell_ready(banner.partition("\n")[0])
+            say(*banner)
+            service_manager.tell_ready(banner[0])
 
         try:
             with metrics_folder():
@@ -119,6 +121,7 @@ def serve(
                         settings.receiving,
                         watchers_max=settings.watchers_max,
                     ),
+                    watchers_max=settings.watchers_max,
                     client_seconds_max=settings.receiving.client_seconds_max,
                     pinned=settings.pin_workers,
                     tls=(tls.cert, tls.key) if tls else None,
@@ -179,7 +182,7 @@ def warn_of_clear_text(address: Address, settings: Settings) -> None:
         )
 
 
-def describe(address: Address, settings: Settings, *, workers: int) -> str:
+def describe(address: Address, settings: Settings, *, workers: int) -> list[str]:
     """The banner at startup: address, database, authentication, page, and a request to try."""
     # Deferred: `--help` does not need it.
     with importing():
@@ -199,15 +202,12 @@ def describe(address: Address, settings: Settings, *, workers: int) -> str:
         "http_basic": "-u USER",
         "token": '-H "Authorization: Bearer $TOKEN"',
     }
-    return "\n".join(
-        [
-            f"berth {berth.__version__} serves {address.url}, "
-            f"{workers} worker{'s' if workers > 1 else ''}",
-            f"  database        {settings.database.masked_url}",
-            f"  authentication  {who[settings.auth_strategy]}",
-            f"  configuration   {', '.join(read) or 'no placement.conf; environment and defaults'}",
-            *([f"  page            {address.url}{PAGE}"] if settings.page else []),
-            f"  try             curl {header[settings.auth_strategy]} "
-            f"{address.url}/resource_providers",
-        ]
-    )
+    return [
+        f"berth {berth.__version__} serves {address.url}, "
+        f"{workers} worker{'s' if workers > 1 else ''}",
+        f"  database        {settings.database.masked_url}",
+        f"  authentication  {who[settings.auth_strategy]}",
+        f"  configuration   {', '.join(read) or 'no placement.conf; environment and defaults'}",
+        *([f"  page            {address.url}{PAGE}"] if settings.page else []),
+        f"  try             curl {header[settings.auth_strategy]} {address.url}/resource_providers",
+    ]

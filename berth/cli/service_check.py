@@ -12,6 +12,7 @@ from typing import Final
 from oslo_upgradecheck.upgradecheck import Code
 
 from berth.cli.upgrade_checks import Check
+from berth.model.printable import without_passwords
 
 TITLE: Final = "Service"
 
@@ -25,16 +26,17 @@ def service_check(url: str, *, is_expected: bool) -> Check:
     Args:
         is_expected: report a failure if nothing answers, or if the service is not ready.
     """
+    shown = without_passwords(url)
     code = Code.FAILURE if is_expected else Code.SUCCESS
     try:
         ready = _ready(f"{url.rstrip('/')}/readyz")
     except (OSError, ValueError) as error:
         cause = getattr(error, "reason", None) or error
         reason = (getattr(cause, "strerror", None) or str(cause)).lower()
-        return Check(TITLE, code, f"no service answers at {url} ({reason}).")
+        return Check(TITLE, code, f"no service answers at {shown} ({reason}).")
     if ready is not None:
-        return Check(TITLE, code, f"the service at {url} is not ready: {ready}.")
-    return Check(TITLE, Code.SUCCESS, f"the service at {url} is ready.")
+        return Check(TITLE, code, f"the service at {shown} is not ready: {ready}.")
+    return Check(TITLE, Code.SUCCESS, f"the service at {shown} is ready.")
 
 
 def _ready(url: str) -> str | None:

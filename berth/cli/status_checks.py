@@ -1,27 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
 """The checks of `berth status`, in their order."""
 
-import json
 import sys
 from collections.abc import Iterator
 from typing import Final, NoReturn
 
-import click
 from oslo_config import cfg
 from oslo_upgradecheck.upgradecheck import Code
 
 from berth import deploy
 from berth.api.policy import unknown_rules
 from berth.cli.address import DEFAULT_HOST, DEFAULT_PORT
+from berth.cli.damaged_rows import damage_of
 from berth.cli.db_opened import opened
 from berth.cli.error_codes import failure_for
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
+from berth.cli.local_database import is_named
 from berth.cli.options import ConfigurationSource
+from berth.cli.output import say, say_json
 from berth.cli.service_check import service_check
-from berth.cli.upgrade_checks import Check, keystone_check, schema_check, upgrade_checks
+from berth.cli.upgrade_checks import (
+    Check,
+    keystone_check,
+    schema_check,
+    sequences_check,
+    texts_check,
+    upgrade_checks,
+)
 from berth.config import ConfigurationError, Settings, read_settings
 from berth.edge.auth.watched_file import is_open_to_others
+from berth.edge.unknown_options import unknown_options
 
 #: The checks could not run. 0, 1 and 2 are the codes of oslo.upgradecheck.
 ERROR: Final = 255
@@ -38,18 +47,18 @@ def print_status(source: ConfigurationSource, *, as_json: bool, url: str | None)
     try:
         checks = _checks(source, url)
     except Exception as error:  # noqa: BLE001 - 1 and 2 have other meanings here
-        click.echo(f"berth: {failure_for(error)}", err=True)
+        say(f"berth: {failure_for(error)}", err=True)
         sys.exit(ERROR)
     if as_json:
         results = [
             {"check": check.title, "result": _WORDS[check.code], "details": check.details}
             for check in checks
         ]
-        click.echo(json.dumps(results, indent=2))
+        say_json(results)
     else:
         for check in checks:
             details = f": {check.details}" if check.details else ""
-            click.echo(f"{_WORDS[check.code]:8} {check.title}{details}")
+            say(f"{_WORDS[check.code]:8} {check.title}{details}")
     sys.exit(int(max(check.code for check in checks)))
 
 
@@ -59,11 +68,15 @@ def _checks(source: ConfigurationSource, url: str | None) -> list[Check]:
     deploy.check_supported(settings)
     deploy.check_policy(conf)
     configuration = [
+        *_option_checks(conf),
         *_policy_checks(conf),
         *_credentials_checks(settings),
         *keystone_check(settings),
         service_check(url or _local_url(settings), is_expected=url is not None),
     ]
+    if deploy.is_absent(settings) and url is not None and not is_named(settings):
+        nothing = "not checked, because nothing on this machine names one"
+        return [Check("Database", Code.SUCCESS, nothing), *configuration]
     if deploy.is_absent(settings):
         raise CommandFailed(
             f"there is no database {settings.database.masked_url} yet: create it with `berth db "
@@ -75,13 +88,25 @@ def _checks(source: ConfigurationSource, url: str | None) -> list[Check]:
         schema = schema_check(database, settings)
         if schema.code is not Code.SUCCESS:
             return [which, schema, *configuration]
+        texts = [*texts_check(database)]
+        if any(check.code is Code.FAILURE for check in texts):
+            return [which, schema, *configuration, *texts]
         further = upgrade_checks(database, conf, "berth db check --repair")
-        return [which, schema, *configuration, *further]
+        damage = damage_of(database)
+        rows = Check("Damaged Rows", Code.WARNING if damage else Code.SUCCESS, damage)
+        sequences = sequences_check(database)
+        return [which, schema, *configuration, *texts, *sequences, *further, rows]
 
 
 def _local_url(settings: Settings) -> str:
     """The URL of `berth serve` with its default address."""
     return f"{'https' if settings.tls_cert else 'http'}://{DEFAULT_HOST}:{DEFAULT_PORT}"
+
+
+def _option_checks(conf: cfg.ConfigOpts) -> Iterator[Check]:
+    """Whether files and variables set only known options."""
+    if unknown := [*unknown_options(conf)]:
+        yield Check("Options", Code.WARNING, f"{'; '.join(unknown)}.")
 
 
 def _policy_checks(conf: cfg.ConfigOpts) -> Iterator[Check]:

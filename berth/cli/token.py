@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`berth token`: manage the tokens of `[api]auth_strategy = token`."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from berth.cli.identities import identity_options
+from berth.cli.identities import Granted, identity_options
 from berth.cli.options import ConfigurationSource, configured
 
 _file = click.option(
@@ -23,7 +22,7 @@ def token() -> None:
 
 
 @token.command()
-@click.option("--user", required=True, metavar="NAME", help="The owner of the token.")
+@click.option("--user", metavar="NAME", help="The owner of the token.  [default: the host]")
 @identity_options
 @click.option(
     "--expires",
@@ -37,9 +36,8 @@ def token() -> None:
 @configured
 def create(
     source: ConfigurationSource,
-    user: str,
-    project: str | None,
-    roles: Sequence[str],
+    user: str | None,
+    granted: Granted,
     expires: str,
     file: Path | None,
 ) -> None:
@@ -51,7 +49,10 @@ def create(
     # Deferred: `--help` does not need it.
     from berth.cli.token_file_edits import create_token
 
-    create_token(source, user=user, project=project, roles=roles, expires=expires, file=file)
+    owner = granted.host if user is None else user
+    if owner is None:
+        raise click.UsageError("Missing option '--user'.")
+    create_token(source, user=owner, granted=granted, expires=expires, file=file)
 
 
 @token.command(name="list")

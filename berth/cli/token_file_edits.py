@@ -1,23 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The work of `berth token`: change or print the token file."""
 
-import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
-
-import click
 
 from berth.cli import credential_file
 from berth.cli.columns import print_columns
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
-from berth.cli.identities import check_name, check_roles, check_some_role
+from berth.cli.identities import Granted, check_name, check_some_role
 from berth.cli.options import ConfigurationSource
+from berth.cli.output import say, say_json
 from berth.config import read_token_file
-from berth.edge.auth.identity import Identity
 from berth.edge.auth.token_file import Token, issue, parse_tokens, render_tokens
 from berth.edge.auth.watched_file import read_credentials
 
@@ -29,8 +26,7 @@ def create_token(
     source: ConfigurationSource,
     *,
     user: str,
-    project: str | None,
-    roles: Sequence[str],
+    granted: Granted,
     expires: str,
     file: Path | None,
 ) -> None:
@@ -45,10 +41,9 @@ def create_token(
     now = datetime.now(UTC).replace(microsecond=0)
     end = parse_expires(expires, now)
     check_name(user)
-    check_name(project or user)
-    check_some_role(conf, roles)
-    check_roles(conf, roles)
-    identity = Identity(user, project or user, tuple(roles))
+    check_some_role(conf, granted.roles)
+    granted.check(conf)
+    identity = granted.identity(user)
     secret = ""
 
     def edit(text: str, tokens: Mapping[str, Token]) -> str:
@@ -57,7 +52,7 @@ def create_token(
         return render_tokens([*tokens.values(), made])
 
     credential_file.change(file or read_token_file(conf), parse_tokens, edit, may_create=True)
-    click.echo(secret)
+    say(secret)
 
 
 def print_tokens(source: ConfigurationSource, *, as_json: bool, file: Path | None) -> None:
@@ -69,10 +64,12 @@ def print_tokens(source: ConfigurationSource, *, as_json: bool, file: Path | Non
     path = file or read_token_file(source.load())
     tokens = list(_described(read_credentials(path, parse_tokens).values(), datetime.now(UTC)))
     if as_json:
-        click.echo(json.dumps(tokens, indent=2))
+        say_json(tokens)
     else:
-        heads = ("id", "user", "project", "roles", "created", "expires", "state")
-        print_columns(heads, [[_cell(token[head]) for head in heads] for token in tokens])
+        heads = ["id", "user", "project", "roles", "host", "created", "expires", "state"]
+        if not any(token["host"] for token in tokens):
+            heads.remove("host")
+        print_columns(heads, [[_cell(head, token[head]) for head in heads] for token in tokens])
 
 
 def revoke_token(source: ConfigurationSource, token_id: str, *, file: Path | None) -> None:
@@ -127,13 +124,14 @@ def _described(tokens: Iterable[Token], now: datetime) -> Iterable[dict[str, Any
             "user": token.user,
             "project": token.project,
             "roles": list(token.roles),
+            "host": token.host,
             "created": token.created.isoformat(),
             "expires": token.expires.isoformat() if token.expires else None,
             "state": "expired" if token.is_expired(now) else "valid",
         }
 
 
-def _cell(value: str | list[str] | None) -> str:
+def _cell(head: str, value: str | list[str] | None) -> str:
     if value is None:
-        return _NEVER
+        return _NEVER if head == "expires" else ""
     return ",".join(value) if isinstance(value, list) else value

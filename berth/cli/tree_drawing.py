@@ -12,16 +12,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-import click
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from berth.cli.output import say
 from berth.cli.terminal import terminal
 from berth.hosts.provider_tree import ProviderData, ProviderTree
 from berth.model.inventory import Inventory
+from berth.model.printable import printable
 
 #: The names of a record's fields in a drawing.
 _FIELDS: Final = {
@@ -41,7 +42,7 @@ def print_tree(tree: ProviderTree, root: str, *, since: ProviderTree) -> None:
     console = terminal()
     if console is None:
         for line in draw_tree(tree, root, since=since):
-            click.echo(line)
+            say(line)
     else:
         console.print(_branches(tree, root, since))
 
@@ -51,7 +52,7 @@ def print_changes(before: ProviderTree, after: ProviderTree, root: str, *, inden
     console = terminal()
     for change in _changes(before, after, root):
         if console is None:
-            click.echo(" " * indent + str(change))
+            say(" " * indent + str(change))
         else:
             console.print(Padding(change.rendered(), (0, 0, 0, indent)))
 
@@ -108,9 +109,9 @@ class _ProviderChange:
     def rendered(self) -> RenderableType:
         """The same for a terminal: the words wrap below the name."""
         head = Text(f"{self.mark} {'  ' * self.depth}")
-        head.append(self.name, style="bold")
+        head.append(printable(self.name), style="bold")
         head.stylize(_COLOURS.get(self.mark, ""), 0, 1)
-        words = (Text(word, style=_COLOURS.get(word[0], "")) for word in self.words)
+        words = (Text(printable(word), style=_COLOURS.get(word[0], "")) for word in self.words)
         body = Text("  ", overflow="fold").join(words)
         return Group(head, Padding(body, (0, 0, 0, 2 * self.depth + 4))) if self.words else head
 
@@ -212,7 +213,7 @@ def _branches(tree: ProviderTree, root: str, since: ProviderTree) -> RenderableT
     drawn: dict[str | None, Tree] = {}
     for data, _ in _walk(tree, root):
         details = Group(*_details(data, _find(since, data.uuid)))
-        label = Group(Text(data.name, style="bold"), Padding(details, (0, 0, 0, 2)))
+        label = Group(Text(printable(data.name), style="bold"), Padding(details, (0, 0, 0, 2)))
         parent = drawn.get(data.parent_uuid)
         drawn[data.uuid] = Tree(label, guide_style="dim") if parent is None else parent.add(label)
     return drawn[root]
@@ -226,10 +227,10 @@ def _details(data: ProviderData, was: ProviderData | None) -> Iterator[Renderabl
         columns.add_column(style="dim", overflow="fold")
         for resource_class, record in sorted(data.inventory.items()):
             fields = ", ".join(f"{name} {value}" for name, value in _fields(record))
-            columns.add_row(resource_class, str(record["total"]), fields)
+            columns.add_row(printable(resource_class), str(record["total"]), fields)
         yield columns
     if changes := list(_changes_of_sets(was, data)):
-        words = (Text(word, style=_COLOURS[word[0]]) for word in changes)
+        words = (Text(printable(word), style=_COLOURS[word[0]]) for word in changes)
         yield Text(" ", overflow="fold").join(words)
 
 

@@ -54,6 +54,24 @@ def upgrade_checks(database: Database, conf: cfg.ConfigOpts, remedy: str) -> Ite
     yield Check("Policy File JSON to YAML Migration", Code(result.code), result.details)
 
 
+def sequences_check(database: Database) -> Iterator[Check]:
+    """Whether PostgreSQL would number new rows as old ones; no check if it would not."""
+    if tables := schema.tables_behind(database):
+        yield Check(
+            "Database Sequences",
+            Code.FAILURE,
+            f"the sequences of {', '.join(tables)} are behind their rows, so writes fail. Run "
+            f'the "berth db check --repair" command.',
+        )
+
+
+def texts_check(database: Database) -> Iterator[Check]:
+    """Whether the database stores every text, and compares them all; no check if it does."""
+    for odd in schema.odd_texts(database):
+        code = Code.WARNING if odd.are_comparable else Code.FAILURE
+        yield Check("Database Texts", code, f"{odd.sentence}; {odd.cure}.")
+
+
 def schema_check(database: Database, settings: Settings) -> Check:
     """Whether this release can serve the database with its schema."""
     versions = schema.versions_of(database)

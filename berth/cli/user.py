@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`berth user`: manage the users of `[api]auth_strategy = http_basic`."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from berth.cli.identities import identity_options
+from berth.cli.identities import Granted, identity_options
 from berth.cli.options import ConfigurationSource, configured
 
 _file = click.option(
@@ -36,8 +35,7 @@ def user() -> None:
 def add(
     source: ConfigurationSource,
     name: str,
-    project: str | None,
-    roles: Sequence[str],
+    granted: Granted,
     password_stdin: bool,
     file: Path | None,
 ) -> None:
@@ -48,7 +46,7 @@ def add(
     # Deferred: `--help` does not need it.
     from berth.cli.user_file_edits import add_user
 
-    add_user(source, name, project=project, roles=roles, password_stdin=password_stdin, file=file)
+    add_user(source, name, granted=granted, password_stdin=password_stdin, file=file)
 
 
 @user.command(name="list")
@@ -72,16 +70,18 @@ def list_users(source: ConfigurationSource, as_json: bool, file: Path | None) ->
 def set_user(
     source: ConfigurationSource,
     name: str,
-    project: str | None,
-    roles: Sequence[str],
+    granted: Granted,
     no_roles: bool,
     file: Path | None,
 ) -> None:
-    """Change the project of the user NAME, or replace the user's roles."""
+    """Change the project or the host of the user NAME, or replace the user's roles.
+
+    New roles without --host end the confinement to a host.
+    """
     # Deferred: `--help` does not need it.
     from berth.cli.user_file_edits import change_user
 
-    change_user(source, name, project=project, roles=roles, no_roles=no_roles, file=file)
+    change_user(source, name, granted=granted, no_roles=no_roles, file=file)
 
 
 @user.command()

@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The work of `berth user`: change or print the user file."""
 
-import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-
-import click
 
 from berth.cli import credential_file
 from berth.cli.columns import print_columns
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
-from berth.cli.identities import check_name, check_roles
+from berth.cli.identities import Granted, check_host, check_name
 from berth.cli.options import ConfigurationSource
+from berth.cli.output import ask_password, say_json
 from berth.config import read_user_file
 from berth.edge.auth.htpasswd import (
     PASSWORD_BYTES_MAX,
@@ -34,8 +32,7 @@ def add_user(
     source: ConfigurationSource,
     name: str,
     *,
-    project: str | None,
-    roles: Sequence[str],
+    granted: Granted,
     password_stdin: bool,
     file: Path | None,
 ) -> None:
@@ -48,13 +45,13 @@ def add_user(
     conf = source.load()
     path = file or read_user_file(conf)
     check_name(name)
-    check_name(project or name)
-    check_roles(conf, roles)
+    granted.check(conf)
+    identity = granted.identity(name)
     # Checked before the user types, and again when no other command can change the file.
     if path.exists():
         _refuse_duplicate(read_credentials(path, parse_users), name, path)
     password_hash = hash_password(_ask_password(name, from_stdin=password_stdin))
-    added = User(Identity(name, project or name, tuple(roles)), password_hash)
+    added = User(identity, password_hash)
 
     def edit(text: str, users: Users) -> str:
         _refuse_duplicate(users, name, path)
@@ -70,58 +67,55 @@ def print_users(source: ConfigurationSource, *, as_json: bool, file: Path | None
         ConfigurationError: the file cannot be read or parsed.
     """
     users = read_credentials(file or read_user_file(source.load()), parse_users)
-    rows = [
-        (user.identity.user, user.identity.project, user.identity.roles) for user in users.values()
-    ]
+    identities = [user.identity for user in users.values()]
     if as_json:
         described = [
-            {"name": name, "project": project, "roles": list(roles)}
-            for name, project, roles in rows
+            {
+                "name": identity.user,
+                "project": identity.project,
+                "roles": list(identity.roles),
+                "host": identity.host,
+            }
+            for identity in identities
         ]
-        click.echo(json.dumps(described, indent=2))
+        say_json(described)
     else:
-        print_columns(
-            ("name", "project", "roles"),
-            [(name, project, ",".join(roles)) for name, project, roles in rows],
-        )
+        rows = [
+            (identity.user, identity.project, ",".join(identity.roles), identity.host or "")
+            for identity in identities
+        ]
+        width = 4 if any(identity.host for identity in identities) else 3
+        heads = ("name", "project", "roles", "host")
+        print_columns(heads[:width], [row[:width] for row in rows])
 
 
 def change_user(
     source: ConfigurationSource,
     name: str,
     *,
-    project: str | None,
-    roles: Sequence[str],
+    granted: Granted,
     no_roles: bool,
     file: Path | None,
 ) -> None:
     """Change the project or the roles of a user in the file.
 
     Raises:
-        CommandFailed: there is no such user, or nothing to change (USAGE).
+        CommandFailed: there is no such user, nothing to change, or an agent without a host (USAGE).
         ConfigurationError: the file cannot be read or parsed.
     """
-    if not (project or roles or no_roles):
+    if not (any(granted) or no_roles):
         raise CommandFailed(
-            "nothing to change: give --project, --role or --no-roles", ExitCode.USAGE
+            "nothing to change: give --project, --role, --host or --no-roles", ExitCode.USAGE
         )
-    if roles and no_roles:
+    if granted.roles and no_roles:
         raise CommandFailed("give either --role or --no-roles, not both", ExitCode.USAGE)
     conf = source.load()
-    if project is not None:
-        check_name(project)
-    check_roles(conf, roles)
-
-    def changed(user: User) -> User:
-        old = user.identity
-        identity = Identity(
-            old.user,
-            project or old.project,
-            tuple(roles) if roles or no_roles else old.roles,
-        )
-        return replace(user, identity=identity)
-
-    _change_user(file or read_user_file(conf), name, changed)
+    granted.check(conf)
+    _change_user(
+        file or read_user_file(conf),
+        name,
+        lambda user: replace(user, identity=_changed(user.identity, granted, no_roles=no_roles)),
+    )
 
 
 def change_password(
@@ -155,6 +149,16 @@ def remove_user(source: ConfigurationSource, name: str, *, file: Path | None) ->
     credential_file.change(path, parse_users, edit, may_create=False)
 
 
+def _changed(identity: Identity, granted: Granted, *, no_roles: bool) -> Identity:
+    """The identity with the new project, and with the new roles or the new host."""
+    project = granted.project or identity.project
+    if not (granted.roles or granted.host or no_roles):
+        return replace(identity, project=project)
+    roles = granted.roles if granted.roles or no_roles else identity.roles
+    check_host(granted.host, roles)
+    return replace(identity, project=project, roles=tuple(roles), host=granted.host)
+
+
 def _change_user(path: Path, name: str, changed: Callable[[User], User]) -> None:
     def edit(text: str, users: Users) -> str:
         return with_user(text, changed(_find(users, name, path)))
@@ -183,7 +187,7 @@ def _ask_password(name: str, *, from_stdin: bool) -> str:
     if from_stdin:
         password = _read_password()
     elif sys.stdin.isatty():
-        password = click.prompt(f"Password for {name}", hide_input=True, confirmation_prompt=True)
+        password = ask_password(f"Password for {name}")
     else:
         raise CommandFailed(
             "there is no terminal to ask for the password: use --password-stdin",

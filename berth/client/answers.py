@@ -73,18 +73,21 @@ class Explanation:
         verdict: a word for programs, such as `used_up`.
         summary: one or two sentences for people.
         hosts_that_fit: how many there are.
+        impossible: what no host could hold even with nothing used, in sentences.
         answer: everything that the service said: constraints, changes that help, nearest hosts.
     """
 
     verdict: str
     summary: str
     hosts_that_fit: int
+    impossible: tuple[str, ...]
     answer: Mapping[str, Any]
 
     @classmethod
     def of(cls, sent: Mapping[str, Any]) -> Self:
         """The value of an answer."""
-        return cls(sent["verdict"], sent["summary"], sent["hosts"]["fit"], sent)
+        impossible = tuple(each["text"] for each in sent.get("impossible", ()))
+        return cls(sent["verdict"], sent["summary"], sent["hosts"]["fit"], impossible, sent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +209,10 @@ class Placement:
         host: the UUID of the host.
         mappings: by group of the request, the UUIDs of the providers that serve it.
         lease_until: when the service takes it back, with its time zone, UTC; None if never.
+        moved_from: the UUID of the host on which it was before, of a call with `replace`.
+        request: what it asked for, of `Client.placement`.
+        basis: how that is known: `placed`, `flavor`, or `allocations` if it was made from what the
+            consumer holds.
     """
 
     uuid: str
@@ -213,6 +220,9 @@ class Placement:
     allocations: Allocations
     mappings: Mapping[str, Sequence[str]]
     lease_until: datetime | None = None
+    moved_from: str | None = None
+    request: Mapping[str, Any] | None = None
+    basis: str | None = None
 
     @classmethod
     def of(cls, uuid: str, sent: Mapping[str, Any]) -> Self:
@@ -223,6 +233,7 @@ class Placement:
             _allocations(sent["allocations"]),
             sent["mappings"],
             _expiry(sent.get("lease")),
+            *map(sent.get, ("from", "request", "basis")),
         )
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import quote, urlencode
 
@@ -19,6 +20,7 @@ from berth.client.answers import (
     Fleet,
     Lease,
     NewConsumer,
+    Placement,
     Placements,
     explanations_of,
 )
@@ -177,9 +179,10 @@ class Client:
 
     def place(
         self,
-        request: Request,
+        request: Request | None,
         consumers: Sequence[NewConsumer],
         *,
+        host: Mapping[str, Any] | None = None,
         order: str | Mapping[str, Any] | None = None,
         max_per: Mapping[str, int] | None = None,
         within: str | None = None,
@@ -196,6 +199,8 @@ class Client:
         twice.
 
         Args:
+            request: what each of them gets; None, with `replace`, for its own request.
+            host: further conditions on hosts, of this call alone.
             order: `spread`, `pack` or `random`, or an order with its options.
             max_per: `host`, or keys of labels: at most so many on one host, or on the hosts of one
                 value.
@@ -213,7 +218,8 @@ class Client:
             Conflict: its `code` says why; `explanation` is that of `explain`, where nothing fits.
         """
         asked = _given(
-            request=_request(request),
+            request=None if request is None else _request(request),
+            host=host,
             consumers=[consumer.to_json() for consumer in consumers],
             order={"by": order} if isinstance(order, str) else order,
             max_per=max_per,
@@ -226,6 +232,19 @@ class Client:
         )
         path = f"{PLACE}?dry_run=true" if dry_run else PLACE
         return Placements.of(self.send("POST", path, asked).json())
+
+    def placement(self, reference: str) -> Placement:
+        """Where a consumer is, and what it asked for.
+
+        Args:
+            reference: its UUID, or `project/name`.
+
+        Raises:
+            NotThere: it holds nothing.
+        """
+        sent = self.read(f"{_OWN}/placements{path_of(*reference.split('/'))}")
+        uuid = self.consumer(reference).uuid if "/" in reference else reference
+        return Placement.of(uuid, sent)
 
     def claim(
         self,
@@ -413,7 +432,7 @@ class Client:
             Incomplete: the answer broke off.
         """
         answer = self.get(CHANGES, [("after", after), ("wait", str(wait))])
-        *events, closing = map(json.loads, answer.text.splitlines())
+        *events, closing = _each_line(answer)
         if "revision" not in closing:
             raise Incomplete("the changes broke off before their last line")
         return Changes(closing["revision"], events)
@@ -429,10 +448,17 @@ class Client:
         """The decoded answer to a GET."""
         return self.get(path, query).json()
 
-    def send(self, method: str, path: str, body: object = None) -> Answer:
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> Answer:
         """Send a request of either API, at the newest microversion; `body` is sent as JSON."""
         try:
-            return self._service.send(method, path, body, version=VERSION)
+            return self._service.send(method, path, body, version=VERSION, headers=headers)
         except Refused as refusal:
             route = path.partition("?")[0]
             # Most servers decode a slash in a name, so that the path has a segment too many.
@@ -451,13 +477,18 @@ def path_of(*segments: str) -> str:
     return "".join(f"/{quote(segment, safe='')}" for segment in segments)
 
 
+def _each_line(answer: Answer) -> list[Any]:
+    """The value of each line. A text in it may hold what `str.splitlines` takes for an end."""
+    return [json.loads(line) for line in answer.text.split("\n") if line]
+
+
 def lines_of(answer: Answer) -> tuple[list[Mapping[str, Any]], Mapping[str, Any]]:
     """The values of JSON lines, and the last line, which tells that these are all.
 
     Raises:
         Incomplete: the last line is missing.
     """
-    values = [json.loads(line) for line in answer.text.splitlines()]
+    values = _each_line(answer)
     if not values or not values[-1].get("end"):
         raise Incomplete("the list broke off before its last line")
     return values[:-1], values[-1]

@@ -49,9 +49,10 @@ CAPACITY_LABEL = "flavor"
 #: Networks that may read the metrics when there is no configuration.
 _LOOPBACK = ("127.0.0.1/32", "::1/128")
 
-#: `user:password@`, up to the last @: a password with an unescaped / or @ is masked whole.
-_PASSWORD = re.compile(r"(://[^:/?@]*:)[^?]*@")
-_PASSWORD_PARAMETER = re.compile(r"(?i)([?&](?:password|passwd|pwd)=)[^&]*")
+#: `user:password@`, up to the last @: a password with an unescaped /, ? or @ is masked whole. A
+#: user may have an @, as on Azure.
+_PASSWORD = re.compile(r"(://[^:/]*:).*@")
+_PASSWORD_PARAMETER = re.compile(r"(?i)([?&][^=&]*(?:passw|pwd)[^=&]*=)[^&]*")
 
 #: How oslo.config names the file or variable of a wrong value, and the reason.
 _WRONG_VALUE = re.compile(
@@ -118,6 +119,8 @@ class AdmissionSettings:
     #: Of each kind.
     requests_waiting_max: int
     wait_seconds_max: float
+    #: Seconds of a search; 0 for no bound.
+    candidates_time_budget: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +168,12 @@ class Settings:
     log_options: bool
     admission: AdmissionSettings
     receiving: ReceivingSettings
-    candidates_time_budget: float
     candidates_answer_mib_max: int
     explain_empty_answers: bool
     #: Whether the operator's page is served.
     page: bool
+    #: Aggregates that callers that are bound to a host may join; "*": all.
+    agent_aggregates: Sequence[str]
     #: Seconds in which an answer with the whole fleet is read.
     fleet_seconds_max: int
     #: Requests of one worker that wait for changes.
@@ -339,7 +343,7 @@ def mask_url(url: str) -> str:
     """A database URL with its passwords replaced by `***`; all of it if it is not a URL."""
     if "://" not in url:
         return "***"
-    return _PASSWORD_PARAMETER.sub(r"\1***", _PASSWORD.sub(r"\1***@", url))
+    return _PASSWORD.sub(r"\1***@", _PASSWORD_PARAMETER.sub(r"\1***", url))
 
 
 def _parse(

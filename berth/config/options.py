@@ -245,8 +245,9 @@ BERTH_OPTS: tuple[cfg.Opt, ...] = (
         "searches_running_max",
         default=2,
         min=1,
-        help="Maximum number of allocation candidates queries that a worker runs at once. Each "
-        "uses one CPU; other reads do not wait for them.",
+        help="Maximum number of allocation candidates queries and other questions that begin to "
+        "search at once in a worker, and as many of those that take longer than 10 ms. Each uses "
+        "one CPU; other reads do not wait for them.",
     ),
     cfg.IntOpt(
         "requests_waiting_max",
@@ -260,7 +261,8 @@ BERTH_OPTS: tuple[cfg.Opt, ...] = (
         default=5.0,
         min=0.0,
         max=3600.0,
-        help="Seconds that a request waits before berth answers it with 503.",
+        help="Seconds that a request waits before berth answers it with 503. A search waits for "
+        "at most half of candidates_time_budget.",
     ),
     cfg.IntOpt(
         "body_mib_max",
@@ -298,8 +300,9 @@ BERTH_OPTS: tuple[cfg.Opt, ...] = (
         "candidates_time_budget",
         default=5.0,
         min=0.0,
-        help="Seconds after which a candidates search stops. The response has the candidates "
-        "found until then, or is 503 if there are none. 0 for no limit.",
+        help="Seconds of CPU time after which a candidates search stops. The response has the "
+        "candidates found until then, or is 503 if there are none. A search also stops at 1.5 "
+        "times as many seconds after its request arrived. 0 for no limit.",
     ),
     cfg.IntOpt(
         "candidates_answer_mib_max",
@@ -352,6 +355,13 @@ BERTH_OPTS: tuple[cfg.Opt, ...] = (
         "the amounts before and after, and the outcome. If not set, berth writes no audit log. A "
         "relative path starts from the directory of the first configuration file. You may rotate "
         "the file at any time.",
+    ),
+    cfg.ListOpt(
+        "agent_aggregates",
+        default=["*"],
+        help="Aggregates of sharing providers into which a caller that is bound to a host (role "
+        "agent) may put this host: UUIDs, names, or labels such as rack=r1. The default, *, allows "
+        "all.",
     ),
     cfg.ListOpt(
         "metrics_networks",

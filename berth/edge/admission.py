@@ -9,7 +9,8 @@ Reads, writes and candidate searches have separate queues. Reads need CPU time, 
 at a time only slow each other down. Writes mostly wait for the disk, share a commit with concurrent
 writes, and may wait seconds for another process's lock, which must not block readers. A search may
 use the CPU for seconds, and a simple read must not wait behind it. Few searches run at a time
-(`searching`); meanwhile the others may authenticate and update the index, which they share. The
+(`Searches`); meanwhile the others may authenticate and update the index, which they share. One that
+takes longer than most leaves its place to others, and waits for one of those that take long. The
 route decides which queue a request belongs to: some searches are POST requests.
 
 `GET /` and the metrics are always answered, because monitoring uses them.
@@ -17,27 +18,32 @@ route decides which queue a request belongs to: some searches are POST requests.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Final, Protocol
+from typing import Final
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from berth.api.environ import PLACE
+from berth.api.environ import ARRIVED, PLACE, WORKED_LONG
 from berth.api.errors import overloaded
-from berth.api.paths import is_public, is_read, is_search, is_watch
+from berth.api.guarding import METRICS_PATH
+from berth.api.paths import PUBLIC_OR_EMPTY, kind_of
+from berth.api.searching import wait_seconds_max
 from berth.config import AdmissionSettings
 from berth.edge.in_front import refuse
-from berth.edge.probes import METRICS
 
 #: Seconds by which a rejection is delayed if the queue is full. Many clients ignore Retry-After and
 #: retry at once: 1500 of them left a tenth of the CPU time to the running requests.
 REFUSAL_S = 0.5
 
+#: About how many searches count as the last ones.
+_LAST: Final = 4
 
-class Observer(Protocol):
-    """Receives the state of a queue."""
+
+class Observer:
+    """Receives the state of a queue. This one ignores everything."""
 
     def changed(self, running: int, waiting: int) -> None:
         """These numbers of requests run and wait. Calls do not overlap, and must be short."""
@@ -46,17 +52,7 @@ class Observer(Protocol):
         """A request was rejected."""
 
 
-class NullObserver:
-    """Ignores everything."""
-
-    def changed(self, running: int, waiting: int) -> None:
-        """Nothing."""
-
-    def refused(self) -> None:
-        """Nothing."""
-
-
-NULL_OBSERVER: Final = NullObserver()
+NULL_OBSERVER: Final = Observer()
 
 
 class Line:
@@ -95,28 +91,31 @@ class Line:
         """How many are waiting."""
         return len(self._turns)
 
-    def enter(self, *, comes_back: bool = False) -> bool:
+    def enter(self, *, within: float = math.inf) -> bool:
         """Wait for a place to run; False if there is none: then do not call `leave`.
 
+        PERF bench, flat: each search passes a queue without an observer, which is not told.
+
         Args:
-            comes_back: it has been here before, so it waits even if the queue is full.
+            within: seconds that it may wait, if that is less than the queue's.
         """
         with self._lock:
             if self._running < self._running_max:
                 self._running += 1
-                self._tell()
+                if self._observer is not NULL_OBSERVER:
+                    self._observer.changed(self._running, len(self._turns))
                 return True
-            is_full = not comes_back and len(self._turns) >= self._waiting_max
+            is_full = len(self._turns) >= self._waiting_max
             if not is_full:
                 turn = threading.Lock()
                 turn.acquire()
                 self._turns.append(turn)
-                self._tell()
+                self._observer.changed(self._running, len(self._turns))
         if is_full:
             self._pause(REFUSAL_S)
             return False
         try:
-            came = turn.acquire(timeout=self._wait_seconds_max)
+            came = turn.acquire(timeout=max(0.0, min(within, self._wait_seconds_max)))
         except BaseException:
             # If the place was already handed to this thread, nothing else would ever free it.
             if not self._gives_up(turn):
@@ -131,7 +130,8 @@ class Line:
                 self._turns.popleft().release()
             else:
                 self._running -= 1
-            self._tell()
+            if self._observer is not NULL_OBSERVER:
+                self._observer.changed(self._running, len(self._turns))
 
     def _gives_up(self, turn: threading.Lock) -> bool:
         """Leave the queue; False if the turn came at the last moment: then it has a place."""
@@ -140,17 +140,12 @@ class Line:
                 self._turns.remove(turn)
             except ValueError:
                 return False
-            self._tell()
-            return True
-
-    def _tell(self) -> None:
-        # PERF bench, flat: each search passes a queue without an observer.
-        if self._observer is not NULL_OBSERVER:
             self._observer.changed(self._running, len(self._turns))
+            return True
 
 
 class Place:
-    """The place of a request that gives it up while it waits for changes.
+    """The place of a request that gives it up while it waits for changes, or searches for long.
 
     Args:
         line: the queue that the request has passed.
@@ -166,30 +161,70 @@ class Place:
             self._is_held = False
             self._line.leave()
 
-    def enter(self) -> bool:
-        """Queue for a place again; False if there is none in time.
 
-        A change wakes all that wait for one, which are no more than `[berth] watchers_max`.
-        """
-        self._is_held = self._is_held or self._line.enter(comes_back=True)
-        return self._is_held
+class Searches:
+    """The queues of searches that are ready and need only the CPU: one for those that begin, and
+    one for those that take longer than most.
 
+    Args:
+        clock: monotonic seconds.
+        of_long: the observer of the second queue.
+    """
 
-def searching(settings: AdmissionSettings) -> Line:
-    """The queue of searches that are ready and need only the CPU."""
-    return Line(
-        running_max=settings.searches_running_max,
-        # No more requests than these can reach it: placements are writes that search.
-        waiting_max=settings.reads_running_max + settings.writes_running_max,
-        wait_seconds_max=settings.wait_seconds_max,
-        pause=time.sleep,
-    )
+    def __init__(
+        self,
+        settings: AdmissionSettings,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        of_long: Observer = NULL_OBSERVER,
+    ) -> None:
+        self._first, self._long = (
+            Line(
+                running_max=settings.searches_running_max,
+                # No more requests than these can reach it: placements are writes that search.
+                waiting_max=settings.reads_running_max + settings.writes_running_max,
+                wait_seconds_max=settings.wait_seconds_max,
+                pause=time.sleep,
+                observer=observer,
+            )
+            for observer in (NULL_OBSERVER, of_long)
+        )
+        self._clock = clock
+        self._places = settings.searches_running_max
+        #: Seconds for which the last long searches kept their places.
+        self._usual_s = 0.0
+        #: Since when this thread's long search has its place.
+        self._own = threading.local()
+
+    def enter(self, *, within: float) -> bool:
+        """See `SearchLine`."""
+        return self._first.enter(within=within)
+
+    def go_on(self, *, within: float) -> bool:
+        """See `SearchLine`. Where the searches before it will take longer, it is False at once."""
+        self._first.leave()
+        if self._expected_s() > max(within, 0.0) or not self._long.enter(within=within):
+            return False
+        self._own.since = self._clock()
+        return True
+
+    def leave(self, *, is_long: bool) -> None:
+        """See `SearchLine`."""
+        if is_long:
+            self._usual_s += (self._clock() - self._own.since - self._usual_s) / _LAST
+        (self._long if is_long else self._first).leave()
+
+    def _expected_s(self) -> float:
+        """How long one more would wait, if long searches take as long as the last ones."""
+        before = self._long.running + self._long.waiting - self._places
+        return (before + 0.5) * self._usual_s / self._places if before >= 0 else 0.0
 
 
 def admit(
     settings: AdmissionSettings,
     *,
     pause: Callable[[float], None] = time.sleep,
+    give_back: Callable[[], None] = lambda: None,
     of_reads: Observer = NULL_OBSERVER,
     of_writes: Observer = NULL_OBSERVER,
     of_searches: Observer = NULL_OBSERVER,
@@ -198,6 +233,7 @@ def admit(
 
     Args:
         pause: sleeps for the seconds before a rejection.
+        give_back: returns freed memory; called after each long question.
         of_reads, of_writes, of_searches: the observers of the three queues.
     """
     reads, writes, searches = (
@@ -215,20 +251,26 @@ def admit(
         )
     )
 
+    always_answered = PUBLIC_OR_EMPTY | {METRICS_PATH}
+
     def wrap(application: WSGIApplication) -> WSGIApplication:
         def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-            if is_public(environ) or environ["PATH_INFO"] == METRICS:
+            if environ["PATH_INFO"] in always_answered:
                 return application(environ, start_response)
-            if is_search(environ):
+            environ[ARRIVED] = time.monotonic()
+            within = math.inf
+            kind = kind_of(environ)
+            if kind.search_seconds is not None:
                 line, observer = searches, of_searches
-            elif is_read(environ["REQUEST_METHOD"], environ["PATH_INFO"]):
+                within = wait_seconds_max(settings.candidates_time_budget, kind.search_seconds)
+            elif kind.is_read:
                 line, observer = reads, of_reads
             else:
                 line, observer = writes, of_writes
-            if not line.enter():
+            if not line.enter(within=within):
                 observer.refused()
                 return refuse(overloaded(), environ, start_response)
-            if is_watch(environ):
+            if kind.search_seconds is not None or kind.is_watch:
                 place = environ[PLACE] = Place(line)
                 leave = place.leave
             else:
@@ -237,6 +279,8 @@ def admit(
                 return application(environ, start_response)
             finally:
                 leave()
+                if WORKED_LONG in environ:
+                    give_back()
 
         return layer
 

@@ -17,19 +17,20 @@ from wsgiref.types import WSGIApplication
 from oslo_middleware import cors
 
 from berth.api.app import create_api
+from berth.api.berth_v1.changes import changes_since
 from berth.api.namespaces import NAMESPACES
 from berth.api.operation import Namespace
 from berth.api.policy import Policy
 from berth.api.request import SearchLine, Services
-from berth.api.watchers import Watchers
 from berth.candidates.request import SearchSettings
 from berth.config import Settings
-from berth.edge.admission import admit, searching
+from berth.edge.admission import Searches, admit
 from berth.edge.audit_log import AuditLog
 from berth.edge.auth.identity import identify
 from berth.edge.auth.layers import Layer, layer_for
 from berth.edge.crash_guard import catch_crashes
 from berth.edge.empty_answers import EmptyAnswers
+from berth.edge.freed_memory import FreedMemory
 from berth.edge.in_front import mark_namespaces
 from berth.edge.page import serve_page
 from berth.edge.probes import answer_probes, guard_metrics
@@ -39,6 +40,7 @@ from berth.edge.receiving import Receiving, by_size
 from berth.edge.request_log import log_requests
 from berth.edge.tracing import TracedSearches, start_tracing
 from berth.edge.traffic import count_requests
+from berth.edge.watchers import Watchers
 from berth.index import Index
 from berth.store.engine.database import Database
 from berth.store.leases import count_leases
@@ -74,7 +76,7 @@ def create_app(
         strategy=settings.auth_strategy, pool_size=db.pool.kept, pool_max=db.pool.most
     )
     db.observer, index.observer = instruments.database, instruments.index
-    readiness = Readiness(db, index)
+    readiness = Readiness(db, index, instruments.database.writability)
     exposition = Exposition(
         instruments,
         readiness,
@@ -84,7 +86,7 @@ def create_app(
     )
     policy = Policy(settings.conf, namespaces)
     tracing = start_tracing(os.environ)
-    search_line: SearchLine = searching(settings.admission)
+    search_line: SearchLine = Searches(settings.admission, of_long=instruments.long_searches)
     if tracing is not None:
         db.tracer, search_line = tracing.span, TracedSearches(search_line, tracing)
     services = Services(
@@ -97,13 +99,14 @@ def create_app(
             randomize=settings.randomize_allocation_candidates,
             candidates_max=settings.max_allocation_candidates,
             strategy=settings.allocation_candidates_generation_strategy,
-            time_budget_s=settings.candidates_time_budget,
+            time_budget_s=settings.admission.candidates_time_budget,
             answer_bytes_max=settings.candidates_answer_mib_max * 2**20,
         ),
         rng=Random(),
         searching=search_line,
         watchers=Watchers(
             index.snapshot,
+            partial(changes_since, db),
             db.has_committed,
             stopping or Event(),
             most=settings.watchers_max,
@@ -117,6 +120,7 @@ def create_app(
     receiving = Receiving(settings.receiving)
     admitted = admit(
         settings.admission,
+        give_back=FreedMemory().give_back,
         of_reads=instruments.reads,
         of_writes=instruments.writes,
         of_searches=instruments.searches_line,

@@ -21,6 +21,7 @@ from berth.api.audit import InventoryWrite, Trail
 from berth.api.environ import CONTEXT, ROUTE
 from berth.api.errors import MICROVERSION
 from berth.edge.context import Context
+from berth.edge.secrets import masked
 from berth.index import Index
 from berth.index.named import HostedProvider, hosted_provider
 from berth.index.snapshot import Snapshot
@@ -28,6 +29,7 @@ from berth.model.consumer import ConsumerWrite
 from berth.model.errors import Unavailable
 from berth.model.ids import ClassId, ConsumerUUID, ProviderId, ProviderUUID, parse_uuid_lax
 from berth.model.inventory import Inventory
+from berth.model.printable import printable_json
 from berth.store.inventories import ReplacedInventories
 from berth.store.replaced import Holder, ReplacedAllocations, ReplacedDrain
 
@@ -50,10 +52,6 @@ _BOUNDS: Final = (
 )
 #: Objects in which a request has as many members as it likes, beside lists.
 _MAPPINGS: Final = frozenset({"inventories"})
-
-#: A shorter token is no secret: noauth2's are names.
-_TOKEN_LENGTH_MIN: Final = 16
-_TOKENS: Final = ("HTTP_X_AUTH_TOKEN", "HTTP_X_SERVICE_TOKEN", "HTTP_AUTHORIZATION")
 
 #: The consumer, the provider and the resource class of an allocation.
 _Key = tuple[ConsumerUUID, ProviderUUID, str]
@@ -79,7 +77,7 @@ def line_of(
         "parameters": {name: _short(value) for name, value in trail.parameters.items()},
         **_effects(trail, outcome, names),
     }
-    return _without_tokens(_bounded(record), environ) + b"\n"
+    return _safe(_bounded(record), environ[CONTEXT])
 
 
 def line_of_expiry(
@@ -101,7 +99,7 @@ def line_of_expiry(
         "operation": trail.operation,
         **_effects(trail, outcome, names),
     }
-    return _bounded(record) + b"\n"
+    return _safe(_bounded(record), None)
 
 
 def _outcome_of(trail: Trail, status: int) -> str:
@@ -123,8 +121,19 @@ def _refusal(trail: Trail) -> dict[str, Any]:
 
 
 def _request(environ: WSGIEnvironment) -> dict[str, Any]:
-    context: Context = environ[CONTEXT]
     minor = environ.get(MICROVERSION)
+    path = environ.get("SCRIPT_NAME", "") + environ["PATH_INFO"]
+    return {
+        **_caller(environ),
+        "method": environ["REQUEST_METHOD"],
+        "route": environ[ROUTE],
+        "path": _short(path.encode("latin-1", "replace").decode("utf-8", "replace")),
+        "microversion": None if minor is None else f"1.{minor}",
+    }
+
+
+def _caller(environ: WSGIEnvironment) -> dict[str, Any]:
+    context: Context = environ[CONTEXT]
     members = {
         "request_id": context.request_id,
         "global_request_id": context.global_request_id,
@@ -137,14 +146,9 @@ def _request(environ: WSGIEnvironment) -> dict[str, Any]:
         "system_scope": context.system_scope,
         "service_user_id": context.service_user_id,
     }
-    path = environ.get("SCRIPT_NAME", "") + environ["PATH_INFO"]
     return {
         **{name: _short(value) for name, value in members.items() if value},
         "roles": [_short(role) for role in context.roles[:_ROLES_MAX]],
-        "method": environ["REQUEST_METHOD"],
-        "route": environ[ROUTE],
-        "path": _short(path.encode("latin-1", "replace").decode("utf-8", "replace")),
-        "microversion": None if minor is None else f"1.{minor}",
     }
 
 
@@ -374,11 +378,7 @@ def _encoded(record: object) -> bytes:
         return json.dumps(record, separators=(",", ":")).encode()
 
 
-def _without_tokens(text: bytes, environ: WSGIEnvironment) -> bytes:
-    """The text without this request's own credentials, which a client may have put anywhere."""
-    for header in _TOKENS:
-        if header in environ:
-            token = environ[header].rpartition(" ")[2]
-            if len(token) >= _TOKEN_LENGTH_MIN:
-                text = text.replace(_encoded(token)[1:-1], b"***")
-    return text
+def _safe(text: bytes, context: Context | None) -> bytes:
+    """The line without the request's own credentials, which a client may have put anywhere, and
+    with escapes for what cannot be seen."""
+    return printable_json(masked(text.decode(), context)).encode() + b"\n"

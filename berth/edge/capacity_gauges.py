@@ -17,13 +17,13 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from berth.api.berth_v1.expanding import flavor_to_count
 from berth.api.berth_v1.reading import Asked
-from berth.candidates.budget import Budget
 from berth.candidates.capacity import Counting, Total
 from berth.candidates.capacity.by import NO_VALUE, Partition
 from berth.candidates.capacity.fragments import Fragments
 from berth.config import CAPACITY_LABEL, MetricsSettings
 from berth.index.snapshot import Snapshot
 from berth.model.bounds import CAPACITY_VALUES_MAX
+from berth.model.budget import Budget
 from berth.model.flavor import FlavorName
 
 #: Seconds of CPU time that one scrape may count. By the wall clock, series would disappear whenever
@@ -116,7 +116,7 @@ class CapacityGauges:
     def _totals(self, shown: Mapping[FlavorName, _Figures]) -> Iterator[Metric]:
         labels = [CAPACITY_LABEL, _metric_label(self._by)] if self._by else [CAPACITY_LABEL]
         for field, text in (
-            ("count", "How many more of a flavor fit, at least: so many can be claimed."),
+            ("count", "How many more of a flavor fit, at least."),
             ("at_most", "How many more of a flavor fit, at most; nearly always the same."),
         ):
             family = GaugeMetricFamily(f"berth_capacity_{field}", text, labels=labels)

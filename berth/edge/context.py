@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from oslo_context.context import RequestContext
+
+from berth.api.environ import HOST
+
+#: The role of a caller that may write to the tree of one host only.
+AGENT: Final = "agent"
 
 #: The headers of identity, and the attributes that they become; of several, the last one counts.
 #: Source: oslo.context, to which tests/edge/test_context.py compares this.
@@ -49,6 +54,12 @@ class Context(RequestContext):
 
     #: The id of the trace that the request belongs to, in 32 hexadecimal digits.
     trace_id: str | None = None
+    #: What the request was sent with to prove who sends it, and the secrets in that once they are
+    #: needed: see `berth.edge.secrets`.
+    credentials: Sequence[str] = ()
+    secrets: Sequence[str] | None = None
+    #: The host to whose tree of providers the caller is confined; None: to no host.
+    host: str | None = None
 
     @classmethod
     def begin(cls, request_id: str, global_request_id: str | None) -> Context:
@@ -66,9 +77,21 @@ class Context(RequestContext):
             if header in environ:
                 attributes[attribute] = environ[header]
         self.roles = _roles(environ.get("HTTP_X_ROLES", environ.get("HTTP_X_ROLE")))
+        if AGENT in map(str.lower, self.roles):
+            self._bind_to_host(environ.get(HOST))
         self.service_roles = _roles(environ.get("HTTP_X_SERVICE_ROLES"))
         is_admin_project: str = environ.get("HTTP_X_IS_ADMIN_PROJECT", "true")
         self.is_admin_project = is_admin_project.lower() == "true"
+
+    def _bind_to_host(self, host: str | None) -> None:
+        """Confine an agent to its host: that of its credentials, or the one with the user's name.
+
+        Beside other roles that of an agent grants nothing, because those are not of one host.
+        """
+        if host is not None or len(self.roles) == 1:
+            self.host = host or self.user_name or self.user_id
+        else:
+            self.roles = [role for role in self.roles if role.lower() != AGENT]
 
 
 def _roles(header: str | None) -> list[str]:

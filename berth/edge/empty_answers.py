@@ -102,7 +102,7 @@ class EmptyAnswers:
 def line_of(answer: _Answer) -> str:
     """The verdict, what it means, and the query."""
     question = question_of(answer.wanted)
-    budget = Budget(time.thread_time, seconds=SECONDS_MAX)
+    budget = Budget(time.monotonic, seconds=SECONDS_MAX, processor=time.thread_time)
     explanation = explain(answer.snapshot, question, wanted=_WANTED, budget=budget)
     said = _said(explanation, answer.microversion)
     return f"{explanation.verdict.value}: {said} Query: {printable_query(answer.query)}"

@@ -29,7 +29,7 @@ import berth
 from berth.config import MetricsSettings
 from berth.edge.fleet_gauges import FleetGauges
 from berth.edge.instruments import Instruments, shared_folder
-from berth.edge.readiness import NotReady, Readiness
+from berth.edge.readiness import NotReady, Readiness, State
 from berth.edge.shared_counts import SharedCounts
 from berth.model.errors import Unavailable
 
@@ -93,7 +93,6 @@ class Exposition(Collector):
         """All metrics."""
         # First: this removes exited processes, whose gauges must not count any more.
         yield from _processes(self._folder)
-        self._instruments.api.flush()
         self._instruments.requests.flush()
         yield from _without_births(
             self._instruments.registry.collect() if self._shared is None else self._shared.collect()
@@ -112,13 +111,19 @@ class Exposition(Collector):
 
     def _fleet(self) -> Iterator[Metric]:
         try:
-            snapshot = self._readiness.snapshot()
-        except NotReady:
-            snapshot = None
+            state = self._readiness.state()
+        except NotReady as error:
+            state = State(fleet=str(error), write_fault=str(error))
+        snapshot = None if isinstance(state.fleet, str) else state.fleet
         yield GaugeMetricFamily(
             "berth_ready",
             "1 if the fleet could be read for this response; if 0, its metrics are missing.",
             value=snapshot is not None,
+        )
+        yield GaugeMetricFamily(
+            "berth_writable",
+            "1 if the database can be written; if 0, /readyz has the reason.",
+            value=state.write_fault is None,
         )
         if snapshot is not None:
             yield from self._fleet_gauges.collect(snapshot)

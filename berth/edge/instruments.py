@@ -17,17 +17,19 @@ import threading
 import time
 from bisect import bisect_left
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from functools import partial
-from typing import Final, Literal, TypeVar
+from typing import Final, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, values
-from prometheus_client.metrics import MetricWrapperBase
 
 from berth.config import METRICS_FOLDER, ConfigurationError
-from berth.edge import audit_log
+from berth.edge import admission, audit_log
+from berth.edge.faulty_row_log import FaultyRowLog
+from berth.edge.instrument_maker import Maker
 from berth.edge.outage_log import OutageLog
+from berth.edge.writability import Writability
 from berth.index import index
 from berth.model.errors import Unavailable
 from berth.store.engine import database
@@ -61,7 +63,7 @@ _Key = tuple[str, str, str, int | None]
 #: What counts the requests of one label set, and what takes their durations.
 _OfRequests = tuple[Counter, Histogram]
 
-M = TypeVar("M", bound=MetricWrapperBase)
+T = TypeVar("T")
 
 
 class ThrottledGauge:
@@ -77,49 +79,56 @@ class ThrottledGauge:
     def __init__(self, gauge: Gauge, *, follow_s: float = FOLLOW_S) -> None:
         self._gauge = gauge
         self._follow_s = follow_s
-        self._shown = 0
+        #: The number that a reader sees.
+        self.shown = 0
         self._shown_at = 0.0
 
     def follow(self, number: int) -> None:
         """Note the current number; calls must not overlap."""
-        if number == self._shown:
+        if number == self.shown:
             return
         now = time.monotonic()
         if number and now - self._shown_at < self._follow_s:
             return
-        self._shown, self._shown_at = number, now
+        self.shown, self._shown_at = number, now
         self._gauge.set(number)
 
 
-class BufferedCounter:
-    """A counter that collects frequent small amounts and adds them now and then.
+class Buffer:
+    """Numbers that are added to an instrument together: one addition takes a microsecond.
 
-    The last amounts may wait for the next one, at most until this worker is scraped.
+    `RequestInstruments` flushes it a second after a request, at most.
+
+    Args:
+        add_all: adds them.
     """
 
-    def __init__(self, counter: Counter) -> None:
-        self._counter = counter
-        self._lock = threading.Lock()
-        self._pending = 0
-        self._flushed_at = 0.0
-
-    def add(self, amount: int) -> None:
-        """Count an amount."""
-        with self._lock:
-            self._pending += amount
-        if time.monotonic() - self._flushed_at >= FOLLOW_S:
-            self.flush()
+    def __init__(self, add_all: Callable[[list[float]], None]) -> None:
+        self._add_all = add_all
+        #: Appending is atomic, so it needs no lock.
+        self._pending: deque[float] = deque()
+        self.add: Final = self._pending.append
 
     def flush(self) -> None:
-        """Add the collected amounts to the counter."""
-        with self._lock:
-            pending, self._pending = self._pending, 0
-            self._flushed_at = time.monotonic()
-        if pending:
-            self._counter.inc(pending)
+        """Add them."""
+        if numbers := _taken(self._pending):
+            self._add_all(numbers)
 
 
-class LineInstruments:
+def _taken(pending: deque[T]) -> list[T]:
+    """What is pending now, which others may take too; what is appended meanwhile is left."""
+    taken: list[T] = []
+    with suppress(IndexError):
+        for _ in range(len(pending)):
+            taken.append(pending.popleft())
+    return taken
+
+
+def _counting(counter: Counter) -> Buffer:
+    return Buffer(lambda amounts: counter.inc(sum(amounts)))
+
+
+class LineInstruments(admission.Observer):
     """Observes a queue of admission control (`berth.edge.admission.Observer`)."""
 
     def __init__(self, running: Gauge, waiting: Gauge, refused: Counter) -> None:
@@ -129,8 +138,11 @@ class LineInstruments:
 
     def changed(self, running: int, waiting: int) -> None:
         """See `Observer`."""
-        self._running.follow(running)
-        self._waiting.follow(waiting)
+        # PERF bench.fixed_cost: each request comes here twice, and nearly none has to wait.
+        if running != self._running.shown:
+            self._running.follow(running)
+        if waiting != self._waiting.shown:
+            self._waiting.follow(waiting)
 
     def refused(self) -> None:
         """See `Observer`."""
@@ -158,6 +170,12 @@ class IndexInstruments(index.Observer):
             "index_refresh_failures",
             "Times that the index could not be refreshed because of the database.",
         )
+        self._faulty_rows = make.gauge(
+            "index_faulty_rows",
+            "Rows that the index leaves out, because no tree can have them.",
+            multiprocess_mode="liveall",
+        )
+        self._faulty_row_log = FaultyRowLog()
 
     def clock(self) -> float:
         """Monotonic seconds."""
@@ -172,6 +190,11 @@ class IndexInstruments(index.Observer):
         """See `Observer`."""
         self._failures.inc()
 
+    def left_out(self, sentences: Collection[str]) -> None:
+        """See `Observer`."""
+        self._faulty_rows.set(len(sentences))
+        self._faulty_row_log.note(sentences)
+
 
 class DatabaseInstruments(database.Observer):
     """Observes a database.
@@ -181,6 +204,7 @@ class DatabaseInstruments(database.Observer):
     """
 
     def __init__(self, make: Maker, *, pool_size: int, pool_max: float) -> None:
+        self.writability = Writability()
         self._pool_size = pool_size
         self._connections = ThrottledGauge(
             make.gauge(
@@ -209,11 +233,13 @@ class DatabaseInstruments(database.Observer):
             "Connections that the pools may have; one more waits for pool_timeout.",
             multiprocess_mode="livesum",
         ).set(pool_max)
-        self._commit_writes = make.histogram(
+        sizes = make.histogram(
             "commit_writes",
             "Writes that shared a commit.",
             buckets=GROUP_SIZES,
         )
+        self._commit_writes = Buffer(partial(observe_all, sizes))
+        self.flush: Final = self._commit_writes.flush
         self._retries = make.labelled(
             Counter,
             "write_retries",
@@ -234,7 +260,8 @@ class DatabaseInstruments(database.Observer):
 
     def committed(self, writes: int) -> None:
         """See `Observer`."""
-        self._commit_writes.observe(writes)
+        self._commit_writes.add(writes)
+        self.writability.committed()
 
     def retried(self, reason: str | None) -> None:
         """See `Observer`."""
@@ -260,50 +287,52 @@ class ApiInstruments:
 
     Args:
         searches: the instruments of the searches' queue.
+        writability: learns of each failure of the database.
     """
 
-    def __init__(self, make: Maker, *, searches: LineInstruments) -> None:
+    def __init__(self, make: Maker, *, searches: LineInstruments, writability: Writability) -> None:
         self._searches = searches
+        self._writability = writability
         self._outages = OutageLog()
-        self._claims = make.counter("claims", "Consumers that were given allocations.")
-        self._releases = make.counter("releases", "Consumers whose allocations were removed.")
+        self._claims = _counting(make.counter("claims", "Consumers that were given allocations."))
+        self._releases = _counting(
+            make.counter("releases", "Consumers whose allocations were removed.")
+        )
         self._conflicts = make.labelled(
             Counter, "conflicts", "Requests refused with 409, by error code.", "code"
         )
         self._database_failures = make.counter(
             "database_failures", "Requests refused because the database could not be used."
         )
-        self._trees = BufferedCounter(
+        self._trees = _counting(
             make.counter(
                 "candidates_trees_examined",
                 "Provider trees that searches for candidates examined.",
             )
         )
-        self._returned = BufferedCounter(
-            make.counter("candidates_returned", "Candidates in answers.")
-        )
+        self._returned = _counting(make.counter("candidates_returned", "Candidates in answers."))
         self._ended_early = make.labelled(
             Counter,
             "candidates_searches_ended_early",
-            "Searches that ended before they were complete: they reached the limit of time or of "
-            "size, or the client had disconnected.",
+            "Searches that ended before they were complete: they reached the limit of time, size "
+            "or memory, or the client had disconnected.",
             "reason",
         )
-        for reason in ("time", "size", "gone"):
+        for reason in ("time", "size", "memory", "gone"):
             self._ended_early(reason)
 
     def flush(self) -> None:
-        """Bring the buffered counters up to date."""
-        self._trees.flush()
-        self._returned.flush()
+        """Bring the counters up to date."""
+        for buffer in (self._claims, self._releases, self._trees, self._returned):
+            buffer.flush()
 
     def claimed(self, consumers: int) -> None:
         """See `Observer`."""
-        self._claims.inc(consumers)
+        self._claims.add(consumers)
 
     def released(self, consumers: int) -> None:
         """See `Observer`."""
-        self._releases.inc(consumers)
+        self._releases.add(consumers)
 
     def searched(self, *, trees: int, candidates: int, ended: str | None) -> None:
         """See `Observer`."""
@@ -324,6 +353,7 @@ class ApiInstruments:
         """See `Observer`."""
         self._database_failures.inc()
         self._outages.note(error, request_id)
+        self._writability.failed(error)
 
 
 class AuditLogInstruments(audit_log.Observer):
@@ -345,9 +375,14 @@ class AuditLogInstruments(audit_log.Observer):
 
 
 class RequestInstruments:
-    """Counts and times requests."""
+    """Counts and times requests.
+
+    Attributes:
+        others: bring other instruments up to date, whenever this brings its own.
+    """
 
     def __init__(self, make: Maker, *, strategy: str) -> None:
+        self.others: tuple[Callable[[], None], ...] = ()
         self._requests = make.labelled(
             Counter,
             "requests",
@@ -406,18 +441,14 @@ class RequestInstruments:
         """Bring the instruments up to date."""
         self._is_due = False
         self._flushed_at = time.monotonic()
-        pending = self._pending
         durations: dict[_OfRequests, list[float]] = defaultdict(list)
-        # Those that are appended meanwhile are left to the next flush.
-        for _ in range(len(pending)):
-            try:
-                instruments, seconds = pending.popleft()
-            except IndexError:  # another thread flushes too
-                break
+        for instruments, seconds in _taken(self._pending):
             durations[instruments].append(seconds)
         for (count, seconds_of), all_seconds in durations.items():
             count.inc(len(all_seconds))
             observe_all(seconds_of, all_seconds)
+        for flush in self.others:
+            flush()
 
     def _flush_soon(self) -> None:
         """Flush: now, or in a thread soon after the last time."""
@@ -494,17 +525,20 @@ class Instruments:
             "Requests rejected because the server is overloaded.",
             "line",
         )
-        self.reads, self.writes, self.searches_line = (
+        self.reads, self.writes, self.searches_line, self.long_searches = (
             LineInstruments(running(line), waiting(line), refused(line))
-            for line in ("reads", "writes", "searches")
+            for line in ("reads", "writes", "searches", "long_searches")
         )
-        self.api = ApiInstruments(make, searches=self.searches_line)
+        self.api = ApiInstruments(
+            make, searches=self.searches_line, writability=self.database.writability
+        )
+        self.requests.others = (self.api.flush, self.database.flush)
         self.watchers = WatchersInstruments(make)
         self.audit_log = AuditLogInstruments(make)
 
 
 class WatchersInstruments:
-    """Observes who waits for changes (`berth.api.watchers.WatchersObserver`)."""
+    """Observes who waits for changes (`berth.edge.watchers.WatchersObserver`)."""
 
     def __init__(self, make: Maker) -> None:
         self._gauge = make.gauge(
@@ -514,46 +548,6 @@ class WatchersInstruments:
     def watching(self, count: int) -> None:
         """See `WatchersObserver`."""
         self._gauge.set(count)
-
-
-class Maker:
-    """Makes instruments in one registry, with the common prefix in their names."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
-
-    def counter(self, name: str, text: str) -> Counter:
-        """A counter without labels."""
-        return Counter(f"berth_{name}", text, registry=self._registry)
-
-    def histogram(self, name: str, text: str, *, buckets: Iterable[float]) -> Histogram:
-        """A histogram without labels."""
-        return Histogram(f"berth_{name}", text, registry=self._registry, buckets=tuple(buckets))
-
-    def gauge(self, name: str, text: str, *, multiprocess_mode: GaugeMode) -> Gauge:
-        """A gauge without labels."""
-        return Gauge(
-            f"berth_{name}", text, registry=self._registry, multiprocess_mode=multiprocess_mode
-        )
-
-    def labelled(
-        self, kind: Callable[..., M], name: str, text: str, *labels: str
-    ) -> Callable[..., M]:
-        """Instruments of one name, each made at the first lookup of its labels and kept."""
-        parent = kind(f"berth_{name}", text, labels, registry=self._registry)
-        children: dict[tuple[str, ...], M] = {}
-
-        def of(*label_values: str) -> M:
-            try:
-                return children[label_values]
-            except KeyError:
-                child = children[label_values] = parent.labels(*label_values)
-                return child
-
-        return of
-
-
-GaugeMode = Literal["liveall", "livesum"]
 
 
 def shared_folder() -> str | None:

@@ -11,8 +11,9 @@ from typing import TextIO
 from oslo_context.context import get_current
 from oslo_log.formatters import ContextFormatter, JSONFormatter
 
-from berth.edge.log_lines import LineFormatter, LineHandler
+from berth.edge.log_lines import LineFormatter, LineHandler, context_of, safe
 from berth.edge.request_log import fields_of
+from berth.edge.secrets import masked
 
 
 class ObjectFormatter(JSONFormatter):
@@ -36,7 +37,16 @@ class ObjectFormatter(JSONFormatter):
             fields["trace_id"] = trace_id
         if fields:
             shown.__dict__["extra"] = fields
-        return super().format(shown)
+        return masked(super().format(shown), context_of(record))
+
+
+class SafeMessages(logging.Filter):
+    """For handlers with formatters of others: shows each message as our formatters do."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Replace the message of a record."""
+        record.msg, record.args = safe(record.getMessage(), context_of(record)), ()
+        return True
 
 
 def _plain(value: object) -> object:
@@ -63,6 +73,8 @@ def adopt(handlers: list[logging.Handler]) -> None:
                     version=slow.version,
                 )
             )
+        else:
+            handler.addFilter(SafeMessages())
 
 
 def _taking_lines(handler: logging.StreamHandler[TextIO]) -> LineHandler:

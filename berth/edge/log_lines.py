@@ -9,6 +9,7 @@ checks that its lines and ours are the same.
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 import re
@@ -18,6 +19,9 @@ from typing import Any, Final, TextIO
 
 from oslo_context.context import RequestContext, get_current
 from oslo_log.formatters import ContextFormatter
+
+from berth.edge.secrets import masked
+from berth.model.printable import printable
 
 _FIELD: Final = re.compile(r"%\((\w+)\)")
 
@@ -82,14 +86,19 @@ class LineFormatter(ContextFormatter):
         self._last_identity: tuple[tuple[object, ...] | None, str] = (None, "")
 
     def format(self, record: logging.LogRecord) -> str:
-        """Format a record as a line."""
+        """Format a record as a line, which no client's text can break or colour."""
         context = get_current()
+        try:
+            message = record.getMessage()
+        except TypeError:
+            # Message and arguments do not match: oslo.log reports that in the line.
+            return _safe_lines(super().format(record), record)
         if record.levelno == logging.INFO and self._is_customary and _is_plain(record, context):
-            try:
-                return self._short_way(record, context)
-            except TypeError:
-                pass  # message and arguments do not match: oslo.log reports that in the line
-        return super().format(record)
+            return self._short_way(record, context, safe(message, context))
+        if not message.isprintable():
+            record = copy.copy(record)
+            record.msg, record.args = safe(message, context_of(record)), ()
+        return _safe_lines(super().format(record), record)
 
     def line_of(self, name: str, context: RequestContext, message: str) -> str | None:
         """The line of a plain record made now, at level INFO; None if this needs the record.
@@ -110,7 +119,7 @@ class LineFormatter(ContextFormatter):
             "request_id": context.request_id,
             "global_request_id": context.global_request_id,
             "user_identity": self._identity_of(context),
-            "message": message,
+            "message": safe(message, context),
         }
 
     def _fill_in(self, key: tuple[int, str]) -> str:
@@ -131,9 +140,9 @@ class LineFormatter(ContextFormatter):
 
         return _SPECIFIER.sub(fill, self._line)
 
-    def _short_way(self, record: logging.LogRecord, context: Any) -> str:
+    def _short_way(self, record: logging.LogRecord, context: Any, message: str) -> str:
         shown = record.__dict__
-        shown["message"] = record.getMessage()
+        shown["message"] = message
         shown["asctime"] = self._time_of(record)
         shown["instance"] = ""
         shown["request_id"] = context.request_id
@@ -147,7 +156,7 @@ class LineFormatter(ContextFormatter):
         last_values, text = self._last_identity
         if values != last_values:
             shown = (value or "-" for value in values)
-            text = self._identity % dict(zip(_IDENTITY, shown, strict=True))
+            text = safe(self._identity % dict(zip(_IDENTITY, shown, strict=True)), context)
             self._last_identity = values, text
         return text
 
@@ -194,6 +203,21 @@ def sole_handler(logger: logging.Logger) -> LineHandler | None:
         return None
     handler = root.handlers[0]
     return handler if type(handler) is LineHandler and logger.propagate else None
+
+
+def safe(text: str, context: object) -> str:
+    """A text as it can stand in the log: without the caller's credentials, and in one line."""
+    return printable(masked(text, context))
+
+
+def context_of(record: logging.LogRecord) -> object:
+    """The context of the request that a record belongs to; None without one."""
+    return record.__dict__.get("context") or get_current()
+
+
+def _safe_lines(text: str, record: logging.LogRecord) -> str:
+    """As `safe`, for the lines of a traceback."""
+    return "\n".join(map(printable, masked(text, context_of(record)).split("\n")))
 
 
 def _is_plain(record: logging.LogRecord, context: RequestContext | None) -> bool:

@@ -200,7 +200,7 @@ def _say_alive(environ: WSGIEnvironment, start_response: StartResponse) -> Itera
 def _say_whether_ready(readiness: Readiness) -> WSGIApplication:
     def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         try:
-            readiness.snapshot()
+            readiness.ensure_ready()
         except NotReady as error:
             unavailable = {"status": "unavailable", "reason": str(error)}
             return _answer(503, unavailable, environ, start_response)

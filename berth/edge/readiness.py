@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readiness, for probes and scrapes: whether this process can read the current state of the fleet.
+"""Readiness, for probes and scrapes: whether this process can read the current state of the fleet,
+and write it.
 
 A database can hang for as long as its driver waits. So a separate thread queries it, one at a time;
 concurrent callers share the result, and no caller waits longer than `ANSWER_S_MAX`.
@@ -10,13 +11,14 @@ from __future__ import annotations
 import logging
 import threading
 from concurrent.futures import Future
-from typing import Final
+from typing import Final, NamedTuple
 
+from berth.edge.writability import Writability
 from berth.index import Index
 from berth.index.snapshot import Snapshot
 from berth.model.errors import DatabaseMoved, Unavailable
 from berth.store.engine.database import Database
-from berth.store.versions import is_current
+from berth.store.versions import is_current, missing_tables
 
 LOG = logging.getLogger(__name__)
 
@@ -28,23 +30,56 @@ class NotReady(Exception):
     """This process cannot serve now; the message is public."""
 
 
-class Readiness:
-    """Checks that the schema is that of this release and that the index can be updated."""
+class State(NamedTuple):
+    """What a check found.
 
-    def __init__(self, db: Database, index: Index, *, answer_s_max: float = ANSWER_S_MAX) -> None:
+    Attributes:
+        fleet: the current state of the fleet, or why it cannot be read.
+        write_fault: why the database cannot be written; None if it can.
+    """
+
+    fleet: Snapshot | str
+    write_fault: str | None
+
+
+class Readiness:
+    """Checks that the schema is that of this release, that the index can be updated, and that the
+    database can be written."""
+
+    def __init__(
+        self,
+        db: Database,
+        index: Index,
+        writability: Writability,
+        *,
+        answer_s_max: float = ANSWER_S_MAX,
+    ) -> None:
         self._db = db
         self._index = index
+        self._writability = writability
         self._answer_s_max = answer_s_max
         #: Guards the rest.
         self._lock = threading.Lock()
-        #: The last check, done or running. Its result: the fleet, or why it cannot be read.
-        self._look: Future[Snapshot | str] | None = None
+        #: The last check, done or running.
+        self._look: Future[State] | None = None
 
-    def snapshot(self) -> Snapshot:
-        """The current state of the fleet.
+    def ensure_ready(self) -> None:
+        """Check whether this process can serve every request.
 
         Raises:
-            NotReady: it cannot be read, or not in time.
+            NotReady: it cannot, or the database does not answer in time.
+        """
+        state = self.state()
+        if isinstance(state.fleet, str):
+            raise NotReady(state.fleet)
+        if state.write_fault is not None:
+            raise NotReady(state.write_fault)
+
+    def state(self) -> State:
+        """What a check finds now.
+
+        Raises:
+            NotReady: the database does not answer in time.
         """
         with self._lock:
             look = self._look
@@ -56,28 +91,29 @@ class Readiness:
                 # Only now: if no thread can be started, nothing would ever complete this future.
                 self._look = look
         try:
-            result = look.result(self._answer_s_max)
+            return look.result(self._answer_s_max)
         except TimeoutError:
             raise NotReady("the database does not answer in time") from None
-        if isinstance(result, str):
-            raise NotReady(result)
-        return result
 
-    def _find_out(self, look: Future[Snapshot | str]) -> None:
+    def _find_out(self, look: Future[State]) -> None:
         try:
-            if is_current(self._db):
-                look.set_result(self._index.snapshot())
-            else:
-                look.set_result("the schema of the database is not that of this release")
-        except Unavailable as error:
-            look.set_result(_reason_in(error))
+            fleet = self._fleet()
+            fault = fleet if isinstance(fleet, str) else self._writability.fault(self._db)
+            look.set_result(State(fleet, fault))
         except Exception:
             LOG.exception("Unexpected error in the readiness check")
-            look.set_result("unexpected error; see the log")
+            look.set_result(State("unexpected error; see the log", "unexpected error; see the log"))
 
-
-def _reason_in(error: Unavailable) -> str:
-    """What an unauthenticated caller may learn about a database that cannot be read."""
-    if isinstance(error, DatabaseMoved) or isinstance(error.__cause__, DatabaseMoved):
-        return "the database's file was removed or replaced"
-    return "the database cannot be read"
+    def _fleet(self) -> Snapshot | str:
+        """The current state of the fleet, or what an unauthenticated caller may learn about a
+        database that cannot be read."""
+        try:
+            if not is_current(self._db):
+                return "the schema of the database is not that of this release"
+            if missing := missing_tables(self._db):
+                return f"tables of the database are missing: {', '.join(missing)}"
+            return self._index.snapshot()
+        except Unavailable as error:
+            if isinstance(error, DatabaseMoved) or isinstance(error.__cause__, DatabaseMoved):
+                return "the database's file was removed or replaced"
+            return "the database cannot be read"

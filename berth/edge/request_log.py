@@ -26,6 +26,7 @@ from berth.api.environ import CONTEXT
 from berth.api.errors import MICROVERSION, REQUEST_ID
 from berth.edge.context import Context
 from berth.edge.log_lines import sole_handler
+from berth.edge.secrets import credentials_in
 from berth.edge.traceparent import trace_id_of
 
 LOG = logging.getLogger("placement.requestlog")
@@ -97,6 +98,8 @@ def log_requests(application: WSGIApplication) -> WSGIApplication:
         # previous request.
         context = Context.begin(request_id, environ.get(_GLOBAL_REQUEST_ID))
         environ[CONTEXT] = context
+        # Before the layers of authentication, which remove or replace headers.
+        context.credentials = credentials_in(environ)
         if _TRACEPARENT in environ:
             context.trace_id = trace_id_of(environ[_TRACEPARENT])
         if LOG.isEnabledFor(logging.DEBUG):

@@ -22,6 +22,7 @@ from berth.api.environ import CONTEXT, NO_ROUTE, ROUTE
 from berth.api.request import SearchLine
 from berth.edge.context import Context
 from berth.edge.request_log import Headers, noting
+from berth.edge.secrets import masked
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
@@ -135,18 +136,25 @@ class TracedSearches:
         self._tracing = tracing
         self._running = threading.local()
 
-    def enter(self) -> bool:
+    def enter(self, *, within: float) -> bool:
         """See `SearchLine`."""
-        if not self._line.enter():
+        if not self._line.enter(within=within):
             return False
         self._running.span = self._tracing.span("search")
         self._running.span.__enter__()
         return True
 
-    def leave(self) -> None:
+    def go_on(self, *, within: float) -> bool:
+        """See `SearchLine`."""
+        if self._line.go_on(within=within):
+            return True
+        self._running.span.__exit__(None, None, None)
+        return False
+
+    def leave(self, *, is_long: bool) -> None:
         """See `SearchLine`."""
         self._running.span.__exit__(None, None, None)
-        self._line.leave()
+        self._line.leave(is_long=is_long)
 
 
 def _attributes(environ: WSGIEnvironment, request: Context) -> dict[str, str]:
@@ -154,7 +162,7 @@ def _attributes(environ: WSGIEnvironment, request: Context) -> dict[str, str]:
     attributes = {
         "http.request.method": environ["REQUEST_METHOD"],
         "url.scheme": environ["wsgi.url_scheme"],
-        "url.path": environ.get("SCRIPT_NAME", "") + environ["PATH_INFO"],
+        "url.path": masked(environ.get("SCRIPT_NAME", "") + environ["PATH_INFO"], request),
         "client.address": environ.get("REMOTE_ADDR"),
         "berth.request_id": request.request_id,
         "berth.global_request_id": request.global_request_id,

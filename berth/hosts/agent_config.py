@@ -32,9 +32,11 @@ from typing import Annotated, Any, Final, Self, TypeVar
 from msgspec import Meta, Struct
 
 from berth.hosts.drivers import KnowsOneHost, Named, TakesNotes, Used, load_driver
+from berth.hosts.drivers.kept import Drained
 from berth.hosts.drivers.provider_config import ProviderConfig, WithProviderConfig
 from berth.hosts.errors import BadConfiguration
 from berth.hosts.fields import FilePath, ProviderName, Text, UUIDText
+from berth.hosts.machine_claim import Machine, check_machine, claim_machine, this_machine
 from berth.hosts.tracker import Driver, Node
 from berth.hosts.validation import convert, load_yaml
 from berth.hosts.whole_files import replace_file
@@ -219,6 +221,7 @@ class AgentConfig:
 
         Raises:
             BadConfiguration: the files that keep them cannot be read or written.
+            OtherMachine: the state is that of another machine, as in a cloned image.
         """
         if self.has_list:
             missing = [node.name for node in self.node_entries if node.uuid is None]
@@ -226,6 +229,10 @@ class AgentConfig:
             return tuple(
                 Node(node.uuid or kept[node.name], node.name) for node in self.node_entries
             )
+        machine = self.machine
+        check_machine(self.state_dir, machine)
+        if not read_only:
+            claim_machine(self.state_dir, machine)
         (node,) = self.node_entries
         return (Node(node.uuid or _kept_uuid(self._kept_one, read_only), node.name),)
 
@@ -246,17 +253,20 @@ class AgentConfig:
         else:
             _kept(self._kept_one, lambda: replace_file(self._kept_one, f"{node.uuid}\n"))
 
-    def make_driver(self, used: Used, *, read_only: bool = False) -> Driver:
+    def make_driver(
+        self, used: Used, drained: Drained | None = None, *, read_only: bool = False
+    ) -> Driver:
         """Create the driver, with the operator's additions to what it reports.
 
         Args:
             used: reads the usage of a provider.
+            drained: tells the drains in a tree.
             read_only: the driver's trees are not sent.
 
         Raises:
             BadConfiguration: there is no such driver, or it refuses its options.
         """
-        driver = load_driver(self.driver, self.options, used=used)
+        driver = load_driver(self.driver, self.options, used=used, drained=drained)
         if self.has_list and isinstance(driver, KnowsOneHost):
             raise BadConfiguration(
                 [
@@ -275,6 +285,12 @@ class AgentConfig:
         if read_only:
             additions.write_no_notes()
         return WithProviderConfig(named, additions)
+
+    @property
+    def machine(self) -> Machine:
+        """The machine that it runs on, which reports the only node."""
+        (node,) = self.node_entries
+        return this_machine(Path(str(self.options.get("root", "/"))), node.name)
 
     @property
     def _kept_one(self) -> Path:

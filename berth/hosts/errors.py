@@ -120,6 +120,21 @@ class StateDirInUse(ComputeError):
         )
 
 
+class OtherMachine(ComputeError):
+    """The agent's state was made on another machine.
+
+    Args:
+        name: of the node that this machine reports.
+    """
+
+    def __init__(self, state_dir: Path, name: str) -> None:
+        super().__init__(
+            f"the state in {state_dir} belongs to another machine, which reports the host {name}: "
+            f"if this machine was made from its image, delete {state_dir} here, and it becomes a "
+            "host of its own; if it replaces that machine, run `berth agent adopt --take-over` here"
+        )
+
+
 class HostUnreadable(ComputeError):
     """The host cannot be examined at the moment; trying again may help."""
 

@@ -84,6 +84,8 @@ class ProviderTree:
         self._uuids_by_name: dict[str, str] = {}
         #: The UUIDs of all providers that were ever in the forest.
         self._had: set[str] = set()
+        #: Resource classes that the service is to know, although no provider offers them yet.
+        self.expected_classes: set[str] = set()
         self._lock = threading.RLock()
 
     def __getstate__(self) -> dict[str, Any]:

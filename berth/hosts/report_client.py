@@ -32,6 +32,7 @@ from berth.hosts.undo import Change, change_of
 from berth.hosts.whole_trees import WholeTrees, listed_of
 from berth.hosts.writing import TreeWriter, create_provider
 from berth.model.ids import parse_uuid_lax
+from berth.model.names import is_custom_class_name
 
 #: How often a change of aggregates is retried after conflicts.
 _AGGREGATE_ATTEMPTS_MAX: Final = 4
@@ -176,6 +177,7 @@ class ReportClient(ConsumerClient):
             may_move=may_move,
             may_shrink=may_shrink,
         )
+        self._names.ensure_classes(filter(is_custom_class_name, new_tree.expected_classes))
         uuids = last_read.get_provider_uuids(root)
         generations = {uuid: _generation_in(new_tree, uuid, last_read) for uuid in uuids}
         # A tree that was read before others wrote is sent with the generations that it had then.

@@ -29,6 +29,7 @@ from berth.hosts.errors import (
     TooOld,
     Unreachable,
 )
+from berth.model.printable import without_passwords
 
 VERSION: Final = "1.30"
 CANDIDATES_VERSION: Final = "1.36"
@@ -50,7 +51,7 @@ _PRECONDITION_FAILED: Final = 412
 #: What to check, by status.
 _NEXT_STEPS: Final[Mapping[int, str]] = {
     401: "authentication failed: check the token or the password",
-    403: "a host needs the role service or admin",
+    403: "a host needs a token with the role agent that is bound to it, or the role service",
 }
 _WRONG_PLACE: Final = "there is no placement service here: check the URL of the service"
 
@@ -232,7 +233,8 @@ class Service:
                 detail=f"by Keystone: {error}",
             ) from error
         except exceptions.ClientException as error:
-            raise Unreachable(f"{method} {path} got no answer{_cause_of(error)}") from error
+            cause = without_passwords(_cause_of(error))
+            raise Unreachable(f"{method} {path} got no answer{cause}") from error
 
 
 def _trace_headers() -> dict[str, str]:
@@ -276,7 +278,7 @@ def _refusal(request: str, answer: Answer, version: str, next_steps: Mapping[int
     elif status == _NOT_FOUND and _is_of_a_collection(request):
         kind, detail = Refused, f"{detail}; {_WRONG_PLACE}"
     elif status in next_steps:
-        detail = f"{detail}; {next_steps[status]}"
+        detail = f"{detail.rstrip(' .')}; {next_steps[status]}"
     return kind(request, status=status, code=code, detail=detail, body=_errors_of(answer))
 
 
@@ -335,11 +337,17 @@ def _error_in(answer: Answer) -> tuple[str, str]:
         body = answer.json()
         # A request for a token is not one to the service.
         if "message" in body:
-            return "", str(body["message"])
+            return "", _without_preamble(str(body["message"]))
         error = body["errors"][0]
         return str(error.get("code", "")), str(error["detail"])
     except (ValueError, LookupError, TypeError, AttributeError):
         return "", _foreign_text(answer)
+
+
+def _without_preamble(message: str) -> str:
+    """A message of keystonemiddleware's form, without what repeats its status and without HTML."""
+    _, _, own = message.partition("<br /><br />")
+    return _text_of(own) or _text_of(message)
 
 
 def _errors_of(answer: Answer) -> Mapping[str, Any]:
@@ -354,7 +362,11 @@ def _errors_of(answer: Answer) -> Mapping[str, Any]:
 
 def _foreign_text(answer: Answer) -> str:
     """The beginning of a body that is not the placement service's, such as a proxy's page."""
-    return " ".join(re.sub(r"<[^>]*>", " ", answer.text).split())[:_FOREIGN_TEXT_MAX]
+    return _text_of(answer.text)[:_FOREIGN_TEXT_MAX]
+
+
+def _text_of(html: str) -> str:
+    return " ".join(re.sub(r"<[^>]*>", " ", html).split())
 
 
 def _body_of(request: str, answer: Answer) -> Any:

@@ -177,6 +177,10 @@ class WholeTrees:
         request = f"PUT {_path(root)}"
         try:
             answer = self._service.send("PUT", f"{_path(root)}?{_READ}", body, headers=headers)
+            if "etag" not in answer.headers:
+                # Another client has changed the tree since.
+                tree = self.read(root, None)
+                return tree if isinstance(tree, WholeTree) else None
         except Refused as error:
             LOG.debug("%s", error)
             self.forget(root)

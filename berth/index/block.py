@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.index.drain_sets import NO_DRAINS, Mask, drained_of
-from berth.index.records import InventoryRecord, NodeRecord
+from berth.index.records import NodeRecord
 from berth.index.shape import Shape
 from berth.index.text_column import TextColumn
-from berth.model.ids import ClassId, ProviderId
+from berth.model.ids import ClassId
 from berth.store.index_feed import ProviderState
 
 Ints = NDArray[np.int64]
@@ -194,7 +194,7 @@ class Block:
             because tables are indexed with them.
         tree_aggregate_sets: (R,), ids of `AggregateSets`: what any provider of the tree is in.
         names: (K, R), as JSON.
-        generations: (K, R), int32.
+        generations: (K, R), int64: other programs may go beyond int32.
         modified: (K, R), the times of the providers' last changes: seconds since 1970, or
             `NO_TIME`.
         columns: one entry for each class of the shape.
@@ -214,7 +214,7 @@ class Block:
     aggregate_sets: Ints
     tree_aggregate_sets: Ints
     names: TextColumn
-    generations: SmallInts
+    generations: Ints
     modified: Ints
     columns: Mapping[ClassId, Columns]
     summaries: Texts
@@ -259,7 +259,7 @@ class Block:
             aggregate_sets=np.array([[n.aggregate_set for n in row] for row in nodes], np.int64),
             tree_aggregate_sets=np.array([tree.aggregate_set for tree in trees], dtype=np.int64),
             names=TextColumn.of([n.name for row in nodes for n in row], len(trees)),
-            generations=np.array([[n.generation for n in row] for row in nodes], dtype=np.int32),
+            generations=np.array([[n.generation for n in row] for row in nodes], dtype=np.int64),
             modified=np.array([[n.modified for n in row] for row in nodes], dtype=np.int64),
             columns=_columns_of(shape, nodes),
             summaries=no_texts(len(trees)),
@@ -317,7 +317,7 @@ class Block:
         rows = list(changed)
         nodes = _nodes_of(self.shape, list(changed.values()))
         new = _columns_of(self.shape, nodes)
-        generations = np.array([[n.generation for n in row] for row in nodes], dtype=np.int32)
+        generations = np.array([[n.generation for n in row] for row in nodes], dtype=np.int64)
         modified = np.array([[n.modified for n in row] for row in nodes], dtype=np.int64)
         return replace(
             self,
@@ -394,7 +394,7 @@ class Block:
 
     def _with_generations(
         self, changes: Iterable[tuple[int, int, ProviderState]]
-    ) -> tuple[SmallInts, Ints]:
+    ) -> tuple[Ints, Ints]:
         """The generations and times after some changes; the present arrays if they are the same."""
         generations, modified = self.generations, self.modified
         for row, node, state in changes:
@@ -454,15 +454,6 @@ class Block:
         """The block with more trees behind its own."""
         return Block.joined((self, Block.of(self.shape, trees)))
 
-    def tree(self, row: int) -> Tree:
-        """A row as records again, which `berth.index.check` compares with the database."""
-        ids = self.provider_ids[:, row].tolist()
-        return Tree(
-            self.shape,
-            tuple(self._node(node, row, ids) for node in range(self.shape.size)),
-            int(self.tree_aggregate_sets[row]),
-        )
-
     def _only(self, index: Ints) -> Block:
         """Some rows, in the order given."""
         return Block(
@@ -478,40 +469,6 @@ class Block:
             summaries=self.summaries.take(index),
             drain_sets=_taken_if_any(self.drain_sets, index),
             drained=_taken_if_any(self.drained, index),
-        )
-
-    def _node(self, node: int, row: int, ids: Sequence[ProviderId]) -> NodeRecord:
-        parent = self.shape.parents[node]
-        node_type = self.shape.node_types[node]
-        return NodeRecord(
-            provider_id=ids[node],
-            uuid=self.uuid(node, row),
-            parent_id=None if parent < 0 else ids[parent],
-            inventories=tuple(
-                self._inventory(class_id, node, row) for class_id in node_type.classes
-            ),
-            traits=node_type.traits,
-            aggregate_set=int(self.aggregate_sets[node, row]),
-            name=self.names.item(node, row),
-            generation=int(self.generations[node, row]),
-            modified=int(self.modified[node, row]),
-            drain_set=NO_DRAINS if self.drain_sets is None else int(self.drain_sets[node, row]),
-        )
-
-    def _inventory(self, class_id: ClassId, node: int, row: int) -> InventoryRecord:
-        columns = self.columns[class_id]
-        at = (self.shape.row_of_node[class_id][node], row)
-        return InventoryRecord(
-            class_id,
-            float(columns.capacity[at]),
-            int(columns.used[at]),
-            int(columns.min_unit[at]),
-            int(columns.max_unit[at]),
-            int(columns.step_size[at]),
-            int(columns.total[at]),
-            int(columns.reserved[at]),
-            float(columns.allocation_ratio[at]),
-            int(columns.modified[at]),
         )
 
 

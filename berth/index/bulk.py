@@ -13,6 +13,7 @@ it arranges one tree of each layout.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice, pairwise
 from typing import Any, Final, NamedTuple
 
@@ -22,8 +23,10 @@ from numpy.typing import NDArray
 from berth.index.aggregate_sets import NO_AGGREGATES, AggregateSets
 from berth.index.block import ROWS_MAX, UUID_LENGTH, Block, Columns, SmallInts, no_texts
 from berth.index.drain_sets import NO_DRAINS, DrainSets
+from berth.index.faulty_rows import FaultyRow, sieved
 from berth.index.records import InventoryRecord, NodeRecord, json_of
 from berth.index.shape import NO_PARENT, Shape, ShapeRegistry
+from berth.index.snapshot import Names
 from berth.index.text_column import TextColumn
 from berth.model.drain import DrainId
 from berth.model.ids import AggregateId, TraitId
@@ -39,7 +42,7 @@ _PROVIDERS: Final = np.dtype(
         ("parent", "f8"),
         ("root", "i8"),
         ("name", "O"),
-        ("generation", "i4"),
+        ("generation", "i8"),
         ("modified", "i8"),
     ]
 )
@@ -78,6 +81,8 @@ class BlockBuilder:
         drain_sets: DrainSets,
         rows_max: int = ROWS_MAX,
     ) -> None:
+        #: Of the parts so far.
+        self.faults: set[FaultyRow] = set()
         self._rows_max = rows_max
         self._shapes = shapes
         self._sets = sets
@@ -96,11 +101,10 @@ class BlockBuilder:
         #: shape -> blocks that are not full yet.
         self._pending: dict[Shape, list[Block]] = {}
 
-    def add(self, rows: FleetRows) -> Iterator[Block]:
+    def add(self, rows: FleetRows, names: Names) -> Iterator[Block]:
         """Add some whole trees; returns the blocks that are full now."""
-        if not rows.providers:
+        if not rows.providers or (part := self._sound_part(rows, names)) is None:
             return
-        part = _Part(rows)
         sets = self._sets_of(part)
         drains = part.drain_sets(self._drain_sets)
         for layout, trees in self._by_layout(part):
@@ -120,6 +124,17 @@ class BlockBuilder:
     def rest(self) -> Iterator[Block]:
         """The blocks that are not full."""
         return (Block.joined(pending) for pending in self._pending.values() if pending)
+
+    def _sound_part(self, rows: FleetRows, names: Names) -> _Part | None:
+        """Some rows as arrays; None if none of them has a place."""
+        with suppress(ValueError, TypeError, OverflowError):
+            part = _Part(rows)
+            if part.is_sound(names):
+                return part
+        # PERF row by row, which a sound part does not need.
+        rows, faults = sieved(rows, names)
+        self.faults |= faults
+        return _Part(rows) if rows.providers else None
 
     def _sets_of(self, part: _Part) -> Ints:
         """The aggregate set of each position."""
@@ -217,6 +232,11 @@ class _Part:
     """
 
     def __init__(self, rows: FleetRows) -> None:
+        """The rows in arrays.
+
+        Raises:
+            ValueError, TypeError, OverflowError: some of them are faulty.
+        """
         table = np.array(rows.providers, dtype=_PROVIDERS)
         table = table[np.lexsort((table["id"], table["root"]))]
         self.size = len(table)
@@ -241,6 +261,20 @@ class _Part:
         )
         self.aggregates: Ints = aggregates["value"]
         self._drained = rows.drained
+
+    def is_sound(self, names: Names) -> bool:
+        """Whether every row has a place, as in `faulty_rows`."""
+        inventories, roots = self.inventories, self._above
+        for _ in range(int(np.diff(self.tree_bounds).max()).bit_length()):
+            roots = roots[roots]
+        return bool(
+            np.array_equal(self.ids[roots], self.providers["root"])
+            and np.isnan(self.providers["parent"][roots]).all()
+            and np.isin(inventories["class"], list(names.class_names)).all()
+            and np.isin(self.traits, list(names.trait_names)).all()
+            and (inventories["step_size"] > 0).all()
+            and np.isfinite(self._capacity).all()
+        )
 
     def drain_sets(self, registry: DrainSets) -> SmallInts | None:
         """The set of drains of each position; None if no drain names any."""
@@ -317,17 +351,21 @@ class _Part:
 
     def _places_of_parents(self, parents: NDArray[np.float64]) -> Ints:
         places = np.full(self.size, NO_PARENT, dtype=np.int64)
+        #: The position of each parent; for roots, their own.
+        self._above: Ints = np.arange(self.size)
         children = np.flatnonzero(~np.isnan(parents))
         if len(children):
             starts = np.repeat(self.tree_bounds[:-1], np.diff(self.tree_bounds))
             positions = self._positions(parents[children].astype(np.int64))
             places[children] = positions - starts[children]
+            self._above[children] = positions
         return places
 
     def _positions(self, providers: Ints) -> Ints:
         at = np.searchsorted(self._ids_ascending, providers)
-        positions: Ints = self._by_id[at]
-        assert np.array_equal(self.ids[positions], providers), "a part holds whole trees"
+        positions: Ints = self._by_id.take(at, mode="clip")
+        if not np.array_equal(self.ids[positions], providers):
+            raise ValueError("a part holds whole trees")
         return positions
 
     def _sorted(self, table: Any, by: str) -> tuple[Any, Ints]:

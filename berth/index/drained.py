@@ -32,6 +32,31 @@ def reach(snapshot: Snapshot) -> Reach:
     return Reach(hosts, providers)
 
 
+def reaches(snapshot: Snapshot) -> dict[DrainId, Reach]:
+    """What each drain reaches by itself, announced or in effect; without those that reach nothing.
+
+    Cost: in proportion to the drains that name providers of each block.
+    """
+    sets = snapshot.drain_sets
+    having: dict[DrainId, Mask] = {}
+    reached: dict[DrainId, Reach] = {}
+    for _, block in snapshot.occupied():
+        if block.drain_sets is None:
+            continue
+        numbers = np.unique(block.drain_sets).tolist()
+        for drain in set[DrainId]().union(*map(sets.members, numbers)):
+            if drain not in having:
+                having[drain] = sets.having_any((drain,))
+            drained = block.with_drained(having[drain]).drained
+            assert drained is not None, "it names a provider of this block"
+            before = reached.get(drain, Reach(0, 0))
+            reached[drain] = Reach(
+                before.hosts + int(np.count_nonzero(drained.any(axis=0))),
+                before.providers + int(np.count_nonzero(drained)),
+            )
+    return reached
+
+
 def drained_in_use(snapshot: Snapshot) -> dict[ProviderId, Location]:
     """The drained providers of which anything is used, each with the place of its root."""
     in_use: dict[ProviderId, Location] = {}

@@ -21,6 +21,7 @@ from berth.index.aggregate_sets import AggregateSets
 from berth.index.block import ROWS_MAX, UUID_LENGTH, Block, Tree
 from berth.index.bulk import BlockBuilder
 from berth.index.drain_sets import DrainSets
+from berth.index.faulty_rows import FaultyRow, sieved
 from berth.index.memory import Memory
 from berth.index.paged_map import PagedMap
 from berth.index.records import InventoryRecord, NodeRecord, json_of
@@ -72,6 +73,10 @@ class Fleet:
         self._uuids = TextMap()
         self._provider_names = TextMap()
         self._has_short_uuids = False
+        #: The rows that are left out.
+        self.faults: frozenset[FaultyRow] = frozenset()
+        #: Whether no tree has a class or trait without a name: another program may delete one.
+        self.has_its_names = True
         self._shapes = ShapeRegistry()
         self._sets = AggregateSets()
         self._drain_sets = DrainSets()
@@ -113,6 +118,7 @@ class Fleet:
             clock=clock,
             drain_sets=self._drain_sets,
             excluding=self._excluding,
+            faults={fault.owner: fault.sentence for fault in self.faults},
         )
 
     @property
@@ -186,6 +192,19 @@ class Fleet:
                 and classes.isdisjoint(block.shape.nodes_of_class)
             ):
                 self._blocks[block_id] = block.without_texts()
+                self.has_its_names &= self._has_names(
+                    block.shape.nodes_of_class, block.shape.traits
+                )
+
+    def lacks_names(self, rows: FleetRows) -> bool:
+        """Whether some rows have a class or trait that the fleet does not know."""
+        return not self._has_names(
+            {row[1] for row in rows.inventories}, {trait for _, trait in rows.traits}
+        )
+
+    def _has_names(self, classes: Iterable[ClassId], traits: Iterable[TraitId]) -> bool:
+        names = self.names
+        return names.class_names.keys() >= set(classes) and names.trait_names.keys() >= set(traits)
 
     def unknown_aggregates(self, aggregates: Iterable[AggregateId]) -> set[AggregateId]:
         """Those of some aggregates whose uuids the fleet does not know."""
@@ -232,13 +251,24 @@ class Fleet:
         assert not self._blocks
         builder = BlockBuilder(self._shapes, self._sets, self._drain_sets, self._rows_max)
         for part in parts:
-            for block in builder.add(part):
+            for block in builder.add(part, self.names):
                 self._settle(block)
         for block in builder.rest():
             self._settle(block)
+        self.faults = frozenset(builder.faults)
         self._derive_drained(range(len(self._blocks)))
         self._renew_maps()
         self._renew_sharing()
+
+    def sound(self, roots: Collection[ProviderId], rows: FleetRows) -> FleetRows:
+        """Those rows of the trees of some roots that have a place; the others are noted."""
+        kept, faults = sieved(rows, self.names)
+        if faults or self.faults:
+            read = {uuid for _, uuid, *_ in rows.providers}
+            self.faults = frozenset(faults).union(
+                each for each in self.faults if each.root not in roots and each.owner not in read
+            )
+        return kept
 
     def trees_from(self, rows: FleetRows) -> list[Tree]:
         """Assemble whole trees from their rows."""

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from berth.index.block import ROWS_MAX
-from berth.index.check import check_snapshot
+from berth.index.faulty_rows import FaultyRow
 from berth.index.fleet import Fleet
 from berth.index.memory import Memory
 from berth.index.revision import Clock
@@ -60,6 +60,9 @@ class Observer:
     def failed(self) -> None:
         """The database was not available."""
 
+    def left_out(self, sentences: Collection[str]) -> None:
+        """These are the rows that the index leaves out now; before, there were others."""
+
 
 class Index:
     """The index of one process, to be shared by all of its threads."""
@@ -97,6 +100,8 @@ class Index:
         #: Providers that have come or gone, as refreshes have seen, but not in the journal: another
         #: program has created, moved or deleted them.
         self._strangers: set[tuple[ProviderId, ProviderUUID]] = set()
+        #: The faulty rows that the observer knows.
+        self._faults: frozenset[FaultyRow] = frozenset()
         #: The database's commit stamp before the last refresh.
         self._stamp: tuple[int, int] | None = None
         #: The number of the last refresh that was started, that succeeded and that failed. Threads
@@ -165,6 +170,8 @@ class Index:
         Returns:
             whether it was loaded again; False also if the database is not available.
         """
+        if self._snapshot is not None and uuid in self._snapshot.faults:
+            return False
         with suppress(DatabaseUnavailable, IndexUnavailable):
             with self._db.read() as tx:
                 stored = providers_by_uuid(tx, [uuid]).get(uuid)
@@ -182,14 +189,6 @@ class Index:
                 note_foreign(self._db, [(stored.id, uuid)])
                 return True
         return False
-
-    def check(self) -> list[str]:
-        """Derive everything from the database again and describe each difference; an empty list if
-        there is none."""
-        snapshot = self.snapshot()
-        with self._db.read() as tx:
-            fresh = _loaded(tx, Memory()).snapshot()
-            return check_snapshot(snapshot, fresh, index_feed.used_amounts(tx))
 
     def reset_after_fork(self) -> None:
         """In a forked child: drop locks and a refresh that threads of the parent held."""
@@ -237,11 +236,12 @@ class Index:
         }
         if not moved and self._snapshot is not None:
             return self._snapshot
-        self._apply(self._fleet, tx, moved)
+        if not self._apply(self._fleet, tx, moved):
+            return self._reloaded(tx, heads)
         return self._taken(self._fleet, heads)
 
-    def _apply(self, fleet: Fleet, tx: Tx, moved: Mapping[int, int]) -> None:
-        """Take over what the journal says since.
+    def _apply(self, fleet: Fleet, tx: Tx, moved: Mapping[int, int]) -> bool:
+        """Take over what the journal says since; False if everything must be loaded instead.
 
         Args:
             moved: how far the index had come, of the writers that have gone on.
@@ -249,13 +249,7 @@ class Index:
         changes = index_feed.journal_since(tx, moved)
         try:
             if changes.names:
-                names = index_feed.names(tx)
-                fleet.set_names(names.classes, names.traits, names.trait_times)
-                fleet.set_labels(names.labels)
-                fleet.set_flavors(names.flavors)
-                fleet.set_drains(names.drains)
-                fleet.add_aggregates(iter_aggregates(tx, None))
-                self._identity = names.identity
+                self._take_names(fleet, tx)
             if changes.wholly:
                 self._replace_trees(fleet, tx, changes.wholly, moved)
             if changes.usage_only:
@@ -265,12 +259,26 @@ class Index:
             # A half-applied change makes the index useless: the next read loads everything.
             self._fleet = None
             raise
+        return fleet.has_its_names
+
+    def _take_names(self, fleet: Fleet, tx: Tx) -> None:
+        names = index_feed.names(tx)
+        fleet.set_names(names.classes, names.traits, names.trait_times)
+        fleet.set_labels(names.labels)
+        fleet.set_flavors(names.flavors)
+        fleet.set_drains(names.drains)
+        fleet.add_aggregates(iter_aggregates(tx, None))
+        self._identity = names.identity
 
     def _replace_trees(
         self, fleet: Fleet, tx: Tx, changed: set[ProviderId], moved: Mapping[int, int]
     ) -> None:
         roots = index_feed.roots_of(tx, changed, self._portions) | fleet.roots_of(changed)
         rows = index_feed.fleet_rows(tx, roots, self._portions, with_drains=fleet.has_drains)
+        if fleet.lacks_names(rows):
+            # Another program may have defined them.
+            self._take_names(fleet, tx)
+        rows = fleet.sound(roots, rows)
         now = {number: ProviderUUID(uuid) for number, uuid, *_ in rows.providers}
         strangers = _strangers(tx, moved, changed, before=fleet.uuids_of(roots), now=now)
         if not strangers <= self._strangers:
@@ -285,7 +293,7 @@ class Index:
         fleet.replace(roots, fleet.trees_from(rows))
 
     def _reloaded(self, tx: Tx, heads: Mapping[int, WriterHead]) -> Snapshot:
-        fleet = _loaded(tx, self.memory, self._portions, self._rows_max)
+        fleet = loaded(tx, self.memory, self._portions, self._rows_max)
         self._identity = read_identity(tx)
         self.counts.loads += 1
         return self._taken(fleet, heads)
@@ -296,6 +304,9 @@ class Index:
         applied = {writer: head.seq for writer, head in heads.items()}
         snapshot = fleet.snapshot(Clock(self._identity, applied))
         self._fleet, self._applied, self._snapshot = fleet, applied, snapshot
+        if fleet.faults != self._faults:
+            self._faults = fleet.faults
+            self.observer.left_out(sorted(fault.sentence for fault in fleet.faults))
         return snapshot
 
 
@@ -341,12 +352,13 @@ def _beyond_horizon(applied: Mapping[int, int], heads: Mapping[int, WriterHead])
     ) or any(head.trimmed_seq > applied.get(writer, 0) for writer, head in heads.items())
 
 
-def _loaded(
+def loaded(
     tx: Tx,
-    memory: Memory,
+    memory: Memory | None = None,
     portions: index_feed.Portions = index_feed.USUAL,
     rows_max: int = ROWS_MAX,
 ) -> Fleet:
+    """The fleet that a transaction sees; for `memory`, see `Fleet`."""
     names = index_feed.names(tx)
     fleet = Fleet(
         class_ids=names.classes,

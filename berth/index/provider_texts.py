@@ -248,12 +248,12 @@ def _has_short_uuids(block: Block, rows: Ints) -> bool:
     return not block.uuid_bytes[:, rows, -1].all()
 
 
-def _digits(generations: NDArray[np.int32]) -> Ints:
+def _digits(generations: Ints) -> Ints:
     """How many digits each has."""
     return _POWERS.searchsorted(generations, side="right") + 1
 
 
-def _decimals(generations: NDArray[np.int32]) -> Bytes:
+def _decimals(generations: Ints) -> Bytes:
     """Numbers of the same number of digits as text."""
     powers = 10 ** np.arange(int(_digits(generations[:1])[0]) - 1, -1, -1)
     digits: Bytes = (generations[:, None] // powers % 10 + ord("0")).astype(np.uint8)

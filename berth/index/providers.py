@@ -70,7 +70,7 @@ class IndexedProvider:
         class_id = self.snapshot.names.class_ids.get(class_name)
         if class_id is None or class_id not in self._type.classes:
             uuid = ProviderUUID(self.block.uuid(self.node, self.row))
-            raise InventoryNotFound(uuid, class_name)
+            raise InventoryNotFound(uuid, class_name, hint=_hint(self.snapshot, uuid))
         return self._inventory(class_id), time_of(self._modified(class_id))
 
     def usages(self) -> dict[str, int]:
@@ -132,8 +132,13 @@ def get_provider(snapshot: Snapshot, uuid: ProviderUUID) -> IndexedProvider:
     """
     at = snapshot.locate_uuid(uuid)
     if at is None:
-        raise ProviderNotFound(uuid)
+        raise ProviderNotFound(uuid, hint=_hint(snapshot, uuid))
     return IndexedProvider(snapshot, snapshot.block(at.block_id), at.node, at.row)
+
+
+def _hint(snapshot: Snapshot, uuid: ProviderUUID) -> str:
+    fault = snapshot.faults.get(uuid)
+    return f"Its rows are damaged: {fault}. `berth db check` says more." if fault else ""
 
 
 def time_of(seconds: int) -> datetime | None:

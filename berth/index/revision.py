@@ -46,11 +46,6 @@ class Clock:
             self._revision = _encoded(self.identity, self.heads)
         return self._revision
 
-    def is_after(self, other: Clock) -> bool:
-        """Whether it has commits that another clock of this database has not."""
-        seen = other.heads
-        return any(seq > seen.get(writer, 0) for writer, seq in self.heads.items())
-
     def since(self, revision: str) -> dict[int, int]:
         """The heads of a revision of this database, which is not ahead of this clock.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Final, NamedTuple
 from uuid import UUID, uuid5
 
@@ -25,11 +26,17 @@ from berth.index.paged_map import PagedMap
 from berth.index.records import json_of
 from berth.index.snapshot import Location, Sharing, Snapshot, packed
 from berth.index.text_column import TextColumn
+from berth.model.budget import Budget
 from berth.model.drain import DrainId
 from berth.model.ids import AggregateId, ClassId, ProviderId
 
 #: Above all ids that a database gives out.
 FIRST_ADDED_ID: Final = 1 << 40
+
+#: The changes between two looks at the budget.
+_CHANGES_AT_ONCE: Final = 1_000
+#: What a copy of a provider takes, about, with what a search keeps of it.
+_BYTES_OF_COPY: Final = 1_000
 
 _NAMESPACE: Final = UUID("5cdb2f5e-0b1f-5d3a-9c39-2f6a1f0c7b11")
 
@@ -76,38 +83,69 @@ class Scenario:
     added: Sequence[AddedHosts] = ()
 
 
+def providers_added(snapshot: Snapshot, scenario: Scenario) -> tuple[int, int]:
+    """How many providers a scenario adds, and how many of them share."""
+    added = sharing = 0
+    for like, copies in scenario.added:
+        nodes = snapshot.block(like.block_id).shape.node_types
+        added += copies * len(nodes)
+        sharing += copies * sum(snapshot.sharing.trait in node.traits for node in nodes)
+    return added, sharing
+
+
 def nothing_used(snapshot: Snapshot) -> Snapshot:
     """The fleet as if nobody used anything."""
     return imagine(snapshot, Scenario(nothing_used=True))
 
 
-def with_usage(snapshot: Snapshot, change: Mapping[tuple[ProviderId, ClassId], int]) -> Snapshot:
-    """The fleet as if so much more were used of some providers' classes; less if negative."""
+def with_usage(
+    snapshot: Snapshot,
+    change: Mapping[tuple[ProviderId, ClassId], int],
+    budget: Budget | None = None,
+) -> Snapshot:
+    """The fleet as if so much more were used of some providers' classes; less if negative.
+
+    Raises:
+        SearchGaveUp: the budget is spent.
+    """
     if not any(change.values()):
         return snapshot
+    budget = budget or Budget()
     overlay = Overlay(snapshot)
-    overlay.use(change)
+    changes = iter(change.items())
+    while some := dict(islice(changes, _CHANGES_AT_ONCE)):
+        budget.check()
+        overlay.use(some)
     return overlay.snapshot
 
 
-def imagine(snapshot: Snapshot, scenario: Scenario) -> Snapshot:
-    """The fleet as a scenario assumes it. Cost: in proportion to what it changes."""
+def imagine(snapshot: Snapshot, scenario: Scenario, budget: Budget | None = None) -> Snapshot:
+    """The fleet as a scenario assumes it. Cost: in proportion to what it changes.
+
+    Raises:
+        SearchGaveUp: the budget is spent.
+    """
+    budget = budget or Budget()
     snapshot = assuming(snapshot, drained=scenario.drained, without=scenario.undrained)
     if scenario.nothing_used:
-        blocks = [None if block is None else _unused(block) for block in snapshot.blocks]
+        blocks: list[Block | None] = []
+        for block in snapshot.blocks:
+            budget.check()
+            blocks.append(None if block is None else _unused(block))
     else:
         freed = {key: -amount for key, amount in scenario.freed.items()}
-        blocks = list(with_usage(snapshot, freed).blocks)
+        blocks = list(with_usage(snapshot, freed, budget).blocks)
     for ratio in scenario.ratios:
         for block_id, each in enumerate(blocks):
             if each is not None and ratio.class_id in each.columns:
+                budget.check()
                 blocks[block_id] = _with_ratio(each, ratio)
     likes = [_one_tree(blocks, added.like) for added in scenario.added]
     locations, sharing = snapshot.locations, snapshot.sharing
     if scenario.without or scenario.added:
         locations = locations.fork()
     if scenario.without:
-        gone = _remove(blocks, locations, scenario.without)
+        gone = _remove(blocks, locations, scenario.without, budget)
         sharing = _sharing_without(sharing, gone)
     next_id = FIRST_ADDED_ID
     #: Tree -> how many copies of it there are.
@@ -116,9 +154,11 @@ def imagine(snapshot: Snapshot, scenario: Scenario) -> Snapshot:
         tree = added.like.block_id, added.like.row
         first = existing.get(tree, 0)
         existing[tree] = first + added.copies
-        for begin in range(first, first + added.copies, ROWS_MAX):
-            count = min(ROWS_MAX, first + added.copies - begin)
-            copies = _copies(like, count, begin, next_id)
+        # The budget is looked at between two blocks: so many copies take some 30 ms.
+        rows_max = max(1, ROWS_MAX // like.shape.size)
+        for begin in range(first, first + added.copies, rows_max):
+            count = min(rows_max, first + added.copies - begin)
+            copies = _copies(like, count, begin, next_id, budget)
             next_id += count * like.shape.size
             sharing = _sharing_with(snapshot, sharing, copies)
             _locate(locations, len(blocks), copies)
@@ -172,7 +212,10 @@ def _with_ratio(block: Block, ratio: AssumedRatio) -> Block:
 
 
 def _remove(
-    blocks: list[Block | None], locations: PagedMap, without: Iterable[Location]
+    blocks: list[Block | None],
+    locations: PagedMap,
+    without: Iterable[Location],
+    budget: Budget,
 ) -> set[ProviderId]:
     """Remove some trees; return their providers."""
     gone_rows: dict[int, set[int]] = {}
@@ -180,6 +223,7 @@ def _remove(
         gone_rows.setdefault(at.block_id, set()).add(at.row)
     gone: set[ProviderId] = set()
     for block_id, rows in gone_rows.items():
+        budget.check()
         block = _block(blocks, block_id)
         providers = block.provider_ids[:, sorted(rows)].ravel().tolist()
         gone.update(map(ProviderId, providers))
@@ -216,17 +260,20 @@ def _one_tree(blocks: Sequence[Block | None], at: Location) -> Block:
     return _block(blocks, at.block_id).part(at.row, at.row + 1)
 
 
-def _copies(like: Block, count: int, begin: int, first_id: int) -> Block:
+def _copies(like: Block, count: int, begin: int, first_id: int, budget: Budget) -> Block:
     """Copies of the only tree of a block, which no drain names; `begin` copies are elsewhere."""
     size = like.shape.size
+    budget.take(size * count * _BYTES_OF_COPY)
+    budget.check()
     block = _unused(Block.joined([like] * count))
     numbers = range(begin + 1, begin + count + 1)
-    uuids = [
-        str(uuid5(_NAMESPACE, f"{like.uuid(node, 0)}#{number}"))
-        for node in range(size)
-        for number in numbers
-    ]
-    names = [json_of(f"{_name(like, node)}#{number}") for node in range(size) for number in numbers]
+    uuids: list[str] = []
+    names: list[bytes] = []
+    for node in range(size):
+        budget.check()
+        uuid, name = like.uuid(node, 0), _name(like, node)
+        uuids += [str(uuid5(_NAMESPACE, f"{uuid}#{number}")) for number in numbers]
+        names += [json_of(f"{name}#{number}") for number in numbers]
     return replace(
         block,
         provider_ids=np.arange(first_id, first_id + size * count).reshape(size, count),

@@ -144,6 +144,7 @@ class Snapshot:
         clock: the writers' clock at this moment; that of a scenario is its fleet's.
         drain_sets: shared with later snapshots, as `aggregate_sets`.
         excluding: the drains in effect, from which `Block.drained` follows.
+        faults: uuid -> what is wrong with a row, of those that were left out.
     """
 
     blocks: Sequence[Block | None]
@@ -158,6 +159,7 @@ class Snapshot:
     clock: Clock
     drain_sets: DrainSets
     excluding: frozenset[DrainId]
+    faults: Mapping[str, str]
 
     @property
     def has_drained(self) -> bool:

@@ -25,6 +25,9 @@ PRESERVED_MAX: Final = 16
 PRESERVE_AMONG_MAX: Final = 4_096
 #: Hosts that a scenario adds.
 ADDED_HOSTS_MAX: Final = 10_000
+#: Providers of these, and how many of them may share: each serves many hosts at once.
+ADDED_PROVIDERS_MAX: Final = 100_000
+ADDED_SHARING_MAX: Final = 1_000
 #: Requests of which the first that fits counts.
 ALTERNATIVES_MAX: Final = 8
 #: Candidates in an answer.
@@ -37,10 +40,15 @@ LABEL_KEYS_MAX: Final = 32
 TRIES_MAX: Final = 32
 #: Hosts that an explanation names because they come nearest to fitting.
 NEAREST_MAX: Final = 50
+#: Bytes that a worker keeps for the answer of one question, about.
+QUESTION_BYTES_MAX: Final = 2**28
 #: Bytes in the body of a request.
 BODY_BYTES_MAX: Final = 2**20
 #: Labels of one aggregate.
 LABELS_MAX: Final = 32
+
+#: Bytes of a request that is kept with a placement; no request is refused for it.
+KEPT_REQUEST_BYTES_MAX: Final = 16_384
 
 #: Flavors of one database.
 FLAVORS_MAX: Final = 1_000
@@ -61,6 +69,8 @@ CAPACITY_VALUES_MAX: Final = 1_000
 CAPACITY_BEST_MAX: Final = 1_000
 #: Lines of single hosts in its answer.
 CAPACITY_HOSTS_MAX: Final = 10_000
+#: Lines of labels, and of the hosts on which most fit, in its answer.
+CAPACITY_LINES_MAX: Final = 100_000
 
 #: Providers of a tree that one request writes.
 TREE_PROVIDERS_MAX: Final = 1_000
@@ -78,6 +88,8 @@ BOUNDS: Final = {
     "max_preserved": PRESERVED_MAX,
     "max_preserve_among": PRESERVE_AMONG_MAX,
     "max_added_hosts": ADDED_HOSTS_MAX,
+    "max_added_providers": ADDED_PROVIDERS_MAX,
+    "max_added_sharing": ADDED_SHARING_MAX,
     "max_alternatives": ALTERNATIVES_MAX,
     "max_candidates": CANDIDATES_MAX,
     "max_consumers": CONSUMERS_MAX,
@@ -96,5 +108,6 @@ BOUNDS: Final = {
     "max_capacity_values": CAPACITY_VALUES_MAX,
     "max_capacity_best": CAPACITY_BEST_MAX,
     "max_capacity_hosts": CAPACITY_HOSTS_MAX,
+    "max_capacity_lines": CAPACITY_LINES_MAX,
     "max_tree_providers": TREE_PROVIDERS_MAX,
 }

@@ -3,19 +3,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Final, NewType
+from typing import NewType
 
 DrainName = NewType("DrainName", str)
 DrainId = NewType("DrainId", int)
-
-#: HTTP clients resolve `.` and `..` in a path, so no URL could name these two.
-NAME_PATTERN: Final = r"^(?!\.{1,2}$)[A-Za-z0-9._-]{1,255}$"
-
-_name = re.compile(NAME_PATTERN)
 
 
 class Effect(Enum):
@@ -49,8 +43,3 @@ class Drain:
     def excludes(self) -> bool:
         """Whether its providers get nothing new."""
         return self.effect is Effect.EXCLUDE
-
-
-def is_drain_name(text: str) -> bool:
-    """Whether a drain may have this name."""
-    return _name.fullmatch(text) is not None

@@ -32,9 +32,9 @@ class NotFound(BerthError):
 class ProviderNotFound(NotFound):
     """No provider has this UUID."""
 
-    def __init__(self, provider: ProviderUUID, *, to_delete: bool = False) -> None:
+    def __init__(self, provider: ProviderUUID, *, to_delete: bool = False, hint: str = "") -> None:
         suffix = " for delete" if to_delete else ""
-        super().__init__(f"No resource provider with uuid {provider} found{suffix}")
+        super().__init__(f"No resource provider with uuid {provider} found{suffix}", hint)
         self.provider = provider
 
 
@@ -48,6 +48,7 @@ class InventoryNotFound(NotFound):
         *,
         to_delete: bool = False,
         class_exists: bool = True,
+        hint: str = "",
     ) -> None:
         message = f"No inventory of class {resource_class}"
         if to_delete:
@@ -56,7 +57,7 @@ class InventoryNotFound(NotFound):
             message = f"{message}: {message if class_exists else missing}"
         else:
             message = f"{message} for {provider}"
-        super().__init__(message)
+        super().__init__(message, hint)
 
 
 class ResourceClassNotFound(NotFound):
@@ -114,8 +115,8 @@ class RevisionForeign(Invalid):
 class UnstorableValue(Invalid):
     """The database's columns or its character set cannot store a value."""
 
-    def __init__(self, said: str) -> None:
-        super().__init__(f"The database cannot store a value of this request: {said}")
+    def __init__(self, reason: str, hint: str = "") -> None:
+        super().__init__(f"The database cannot store a value of this request: {reason}", hint)
 
 
 class UnknownClass(Invalid):
@@ -404,6 +405,7 @@ class DuplicateProviderName(Conflict):
         # COMPAT: nova looks for "name:" when it creates a provider.
         kind = " name:" if creating else ""
         super().__init__(f"Conflicting resource provider{kind} {name} already exists.")
+        self.taken = name
 
 
 class DuplicateProviderUUID(Conflict):
@@ -411,6 +413,7 @@ class DuplicateProviderUUID(Conflict):
 
     def __init__(self, provider: ProviderUUID) -> None:
         super().__init__(f"Conflicting resource provider uuid: {provider} already exists.")
+        self.taken: str = provider
 
 
 class ProviderInUse(Conflict):
@@ -528,13 +531,13 @@ class DatabaseUnavailable(Unavailable):
 
 
 class OutcomeUnknown(DatabaseUnavailable):
-    """It is not known whether a commit took place."""
+    """It is not known whether a commit took place, or will be found later."""
 
-    def __init__(self) -> None:
-        message = (
-            "The database failed while it committed, and cannot be asked whether it did: look "
-            "before you try again"
-        )
+    def __init__(
+        self,
+        message: str = "The database failed while it committed, and cannot be asked whether it "
+        "did: read what is there before you repeat the write",
+    ) -> None:
         super().__init__(message, public=message)
 
 

@@ -3,16 +3,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import Final, NewType
+from typing import NewType
 
 FlavorName = NewType("FlavorName", str)
-
-#: HTTP clients resolve `.` and `..` in a path, so no URL could name these two.
-NAME_PATTERN: Final = r"^(?!\.{1,2}$)[A-Za-z0-9._-]{1,255}$"
-
-_name = re.compile(NAME_PATTERN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +23,3 @@ class Flavor:
     request: str
     expose: bool = True
     description: str = ""
-
-
-def is_flavor_name(text: str) -> bool:
-    """Whether a flavor may have this name."""
-    return _name.fullmatch(text) is not None

@@ -22,11 +22,15 @@ CONSUMER_TYPE_PATTERN: Final = r"^[A-Z0-9_]+$"
 #: The key of a label; not anchored. Source: spec/beyond.md 7.2.
 LABEL_KEY: Final = "[a-z][a-z0-9_.-]{0,62}"
 
+#: A flavor or a drain. HTTP clients resolve `.` and `..` in a path, so no URL could name these two.
+PATH_NAME_PATTERN: Final = r"^(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,255}\Z"
+
 CUSTOM_PREFIX: Final = "CUSTOM_"
 
 _class_name = re.compile(CLASS_NAME_PATTERN)
 _custom_class_name = re.compile(CUSTOM_CLASS_NAME_PATTERN)
 _custom_trait_name = re.compile(CUSTOM_TRAIT_NAME_PATTERN)
+_path_name = re.compile(PATH_NAME_PATTERN)
 _label_key = re.compile(LABEL_KEY)
 
 
@@ -43,6 +47,11 @@ def is_custom_class_name(text: str) -> bool:
 def is_custom_trait_name(text: str) -> bool:
     """Whether a user may create a trait of this name."""
     return len(text) <= NAME_LENGTH_MAX and _custom_trait_name.fullmatch(text) is not None
+
+
+def is_path_name(text: str) -> bool:
+    """Whether a flavor or a drain may have this name."""
+    return _path_name.fullmatch(text) is not None
 
 
 def is_label_key(text: str) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from berth.model.bounds import DRAINS_MAX, FLAVORS_MAX
 from berth.model.drain import DrainName
 from berth.model.errors import BerthError, Conflict, Invalid, NotFound
 from berth.model.ids import AggregateUUID, ConsumerUUID, ProviderUUID
@@ -32,12 +31,55 @@ class ConsumerNameTaken(Conflict):
         )
 
 
-class TooManyFlavors(Invalid):
-    """The database has as many flavors as it may have."""
+class TooMany(Invalid):
+    """The database has as many flavors or drains as it may have."""
 
-    def __init__(self) -> None:
-        at_most = f"There are {FLAVORS_MAX:,} flavors already, the bound max_flavors."
-        super().__init__(at_most, "Delete one first.")
+    def __init__(self, noun: str, at_most: int) -> None:
+        bound = f"There are {at_most:,} {noun}s already, the bound max_{noun}s."
+        super().__init__(bound, "Delete one first.")
+
+
+class AlreadyThere(BerthError):
+    """A request that only creates names what exists."""
+
+    def __init__(self, noun: str, name: str) -> None:
+        super().__init__(f"There is a {noun} {name} already.")
+
+
+class OutsideHost(BerthError):
+    """A caller that is bound to a host asks for a provider outside the tree of that host.
+
+    Args:
+        root: the name of the root of the provider's tree.
+    """
+
+    def __init__(self, host: str, provider: str, *, root: str) -> None:
+        where = f"in the tree of {root}" if root != provider else "the root of another tree"
+        super().__init__(
+            f"These credentials are bound to the host {host}, and provider {provider} is {where}.",
+            f"They may read and change the tree whose root is {host}, and nothing else.",
+        )
+
+
+class NotOfHost(BerthError):
+    """A caller that is bound to a host asks for more than that host."""
+
+    def __init__(self, host: str, hint: str) -> None:
+        super().__init__(
+            f"These credentials are bound to the host {host}, and the request is about others too.",
+            hint,
+        )
+
+
+class AggregateRefused(BerthError):
+    """A caller that is bound to a host may not put it into an aggregate."""
+
+    def __init__(self, host: str, aggregate: str, sharing: str) -> None:
+        super().__init__(
+            f"These credentials are bound to the host {host}, and may not put it into aggregate "
+            f"{aggregate}, through which provider {sharing} shares its resources.",
+            "An operator can allow that in [berth]agent_aggregates.",
+        )
 
 
 class DrainNotFound(NotFound):
@@ -62,15 +104,19 @@ class TreeInvalid(Invalid):
 
     Attributes:
         steps: into the body, to the member at fault.
-        is_unknown: whether the member names a provider that does not exist.
+        did_you_mean: if the member names a provider that does not exist: those with similar names.
     """
 
     def __init__(
-        self, message: str, steps: tuple[str | int, ...], *, is_unknown: bool = False
+        self,
+        message: str,
+        steps: tuple[str | int, ...],
+        *,
+        did_you_mean: tuple[str, ...] | None = None,
     ) -> None:
         super().__init__(message)
         self.steps = steps
-        self.is_unknown = is_unknown
+        self.did_you_mean = did_you_mean
 
 
 class UnknownNames(Invalid):
@@ -87,11 +133,3 @@ class UnknownNames(Invalid):
         super().__init__(f"These {part} name what does not exist: {', '.join(names)}.")
         self.part = part
         self.names = names
-
-
-class TooManyDrains(Invalid):
-    """The database has as many drains as it may have."""
-
-    def __init__(self) -> None:
-        at_most = f"There are {DRAINS_MAX:,} drains already, the bound max_drains."
-        super().__init__(at_most, "Delete one first.")

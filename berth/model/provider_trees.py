@@ -13,7 +13,9 @@ from typing import Final, Literal
 from berth.model.ids import AggregateUUID, ProviderUUID, parse_uuid_lax
 from berth.model.inventory import Inventory
 from berth.model.own_errors import TreeInvalid
+from berth.model.printable import has_controls
 from berth.model.sentinels import UNSET, Sentinel
+from berth.model.similar_names import similar
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,8 @@ def _edited(
             f"lacks a name, because the tree has no provider {uuid} yet", ("providers", place)
         )
     before = before or TreeProvider(uuid, "", None)
+    if wanted.name not in (None, before.name) and has_controls(str(wanted.name)):
+        raise TreeInvalid("must not have control characters", ("providers", place, "name"))
     return TreeProvider(
         uuid,
         before.name if wanted.name is None else wanted.name,
@@ -195,7 +199,7 @@ def _place_all(
                 raise TreeInvalid(
                     f"names no provider of the tree: {reference}",
                     ("providers", place, "parent"),
-                    is_unknown=True,
+                    did_you_mean=similar(reference, by_name),
                 )
         each = after[uuid]
         after[uuid] = TreeProvider(

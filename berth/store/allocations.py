@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import chain, compress
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, func, select
 
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import (
@@ -48,6 +48,7 @@ from berth.store.replaced import ReplacedAllocations
 
 _allocation = allocations.c
 _consumer = consumers.c
+_PROVIDER_GENERATION: Final = func.coalesce(resource_providers.c.generation, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class ProviderAllocations:
 _OF_CONSUMER: Final = (
     select(
         resource_providers.c.uuid,
-        resource_providers.c.generation,
+        _PROVIDER_GENERATION,
         resource_classes.c.name,
         _allocation.used,
         _allocation.created_at,
@@ -111,7 +112,7 @@ _OF_PROVIDER: Final = (
         _allocation.used,
         _allocation.created_at,
         resource_providers.c.uuid,
-        resource_providers.c.generation,
+        _PROVIDER_GENERATION,
     )
     .select_from(resource_providers)
     .outerjoin(allocations, _allocation.resource_provider_id == resource_providers.c.id)

@@ -114,6 +114,13 @@ class Claim:
         named = {providers[uuid].id for write in self.writes for uuid in write.allocations}
         return named.union(allocation.key.provider for allocation in self.released())
 
+    def left_alone(self) -> set[ProviderId]:
+        """The providers on which each consumer of the claim keeps exactly what it has."""
+        before = {(each.consumer, each.key): each.used for each in self.facts.allocations}
+        after = {(each.consumer, each.key): each.amount for each in _wanted(self)}
+        changed = {key.provider for (_, key), _ in before.items() ^ after.items()}
+        return {key.provider for _, key in before.keys() & after.keys()} - changed
+
     def released(self) -> list[StoredAllocation]:
         """The allocations of consumers that the claim empties."""
         emptied = {write.uuid for write in self.writes if not write.allocations}
@@ -500,7 +507,7 @@ _has_room: Final = (
 _fits_units: Final = and_(
     bindparam("least", type_=Integer) >= _inv.min_unit,
     bindparam("most", type_=Integer) <= _inv.max_unit,
-    bindparam("divisor", type_=Integer) % _inv.step_size == _ZERO,
+    bindparam("divisor", type_=Integer) % func.nullif(_inv.step_size, _ZERO) == _ZERO,
 )
 _OF_KEY: Final = of_inventory(berth_usages)
 #: The guard of every claim: the provider must be at a generation, which the usage gets.

@@ -7,12 +7,14 @@ takes the memory of one page. Source: spec/beyond.md 6.4.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
-from sqlalchemy import Select, bindparam, select
+from sqlalchemy import Select, bindparam, select, union
 
 from berth.model.consumer import UNKNOWN_TYPE
 from berth.model.ids import ConsumerUUID, Generation, ProviderId, ProviderUUID
@@ -34,10 +36,15 @@ from berth.store.engine.transaction import Tx
 
 _allocation = allocations.c
 _consumer = consumers.c
+_name = berth_consumer_names.c
 _provider = resource_providers.c
 
 #: Consumers in a page.
 PAGE: Final = 500
+
+#: What a UUID is made of, and what has a meaning in a pattern of SQL.
+_DIGITS: Final = re.compile("[0-9a-f]{1,32}")
+_SPECIAL: Final = re.compile("[/%_]")
 
 
 class AllocatedProvider(NamedTuple):
@@ -72,6 +79,7 @@ class ConsumerFilters:
     """Which consumers to list: those that satisfy every filter that is not None.
 
     `provider`: they hold something of it itself. `root`: they hold something of its tree.
+    `search`: their name contains it, or their UUID begins with it, whatever the case.
     """
 
     provider: ProviderId | None = None
@@ -80,6 +88,7 @@ class ConsumerFilters:
     user_id: str | None = None
     consumer_type: str | None = None
     name: str | None = None
+    search: str | None = None
 
     def admit(self, consumer: ListedConsumer) -> bool:
         """Whether a consumer satisfies the filters on what it is; exactly, in any collation."""
@@ -88,13 +97,32 @@ class ConsumerFilters:
             and self.user_id in (None, consumer.user_id)
             and self.consumer_type in (None, consumer.consumer_type)
             and self.name in (None, consumer.name)
+            and (self.search is None or _is_found(self.search, consumer))
         )
+
+
+def _is_found(text: str, consumer: ListedConsumer) -> bool:
+    first, last = _uuids_that_begin_with(text)
+    # Of bytes, only ASCII letters have a lower case, as on every engine.
+    is_in_name = text.encode().lower() in (consumer.name or "").encode().lower()
+    return is_in_name or first <= consumer.uuid <= last
+
+
+def _uuids_that_begin_with(text: str) -> tuple[str, str]:
+    """The first and the last UUID that begins with a text; empty strings if none can.
+
+    All have dashes in the same places, so that every collation orders them as Python does.
+    """
+    digits = text.lower().replace("-", "")
+    if not _DIGITS.fullmatch(digits):
+        return "", ""
+    return str(UUID(digits.ljust(32, "0"))), str(UUID(digits.ljust(32, "f")))
 
 
 _RECORDS: Final = (
     select(
         _consumer.uuid,
-        berth_consumer_names.c.name,
+        _name.name,
         projects.c.external_id,
         users.c.external_id,
         consumer_types.c.name,
@@ -106,7 +134,7 @@ _RECORDS: Final = (
     .join(projects, projects.c.id == _consumer.project_id)
     .join(users, users.c.id == _consumer.user_id)
     .outerjoin(consumer_types, consumer_types.c.id == _consumer.consumer_type_id)
-    .outerjoin(berth_consumer_names, berth_consumer_names.c.consumer_uuid == _consumer.uuid)
+    .outerjoin(berth_consumer_names, _name.consumer_uuid == _consumer.uuid)
     .outerjoin(berth_leases, LEASE_COUNTS)
 )
 _NEXT: Final = (
@@ -116,7 +144,28 @@ _NEXT: Final = (
 )
 _BY_UUID: Final = _RECORDS.where(_consumer.uuid == bindparam("uuid"))
 _OF_PROJECT: Final = _NEXT.where(projects.c.external_id == bindparam("project"))
-_OF_NAME: Final = _NEXT.where(berth_consumer_names.c.name == bindparam("name"))
+_OF_NAME: Final = _NEXT.where(_name.name == bindparam("name"))
+
+
+def _searched(*, of_project: bool) -> Select[Any]:
+    """The next consumers whose UUID is in a range, or whose name is like a pattern."""
+    other = consumers.alias().c
+    by_uuid = select(other.uuid).where(other.uuid.between(bindparam("first"), bindparam("last")))
+    by_name = select(_name.consumer_uuid).where(_name.name.ilike(bindparam("part"), escape="/"))
+    if of_project:
+        project = select(projects.c.id).where(projects.c.external_id == bindparam("project"))
+        by_uuid = by_uuid.where(other.project_id.in_(project))
+        by_name = by_name.where(_name.project_id.in_(project))
+    matches = union(by_uuid, by_name).subquery()
+    # PERF the few of a page are selected first: otherwise SQLite reads the records of all.
+    page = select(other.uuid).join(matches, matches.c.uuid == other.uuid)
+    page = page.where(other.uuid > bindparam("after")).order_by(other.uuid)
+    some = page.limit(bindparam("count")).subquery()
+    return _NEXT.join(some, some.c.uuid == _consumer.uuid)
+
+
+_SEARCHED: Final = _searched(of_project=False)
+_SEARCHED_OF_PROJECT: Final = _searched(of_project=True)
 _OF_PROVIDER: Final = _NEXT.where(
     _consumer.uuid.in_(
         select(_allocation.consumer_id).where(
@@ -124,13 +173,13 @@ _OF_PROVIDER: Final = _NEXT.where(
         )
     )
 )
-_OF_TREE: Final = _NEXT.where(
-    _consumer.uuid.in_(
-        select(_allocation.consumer_id)
-        .join(resource_providers, _provider.id == _allocation.resource_provider_id)
-        .where(_provider.root_provider_id == bindparam("root"))
-    )
+_IN_TREE: Final = _consumer.uuid.in_(
+    select(_allocation.consumer_id)
+    .join(resource_providers, _provider.id == _allocation.resource_provider_id)
+    .where(_provider.root_provider_id == bindparam("root"))
 )
+_OF_TREE: Final = _NEXT.where(_IN_TREE)
+_OF_PROVIDER_AND_TREE: Final = _OF_PROVIDER.where(_IN_TREE)
 
 _ALLOCATIONS: Final = (
     select(
@@ -166,7 +215,7 @@ def _consumer_of(tx: Tx, uuid: ConsumerUUID) -> ListedConsumer | None:
 
 def pages_of_consumers(
     db: Database, filters: ConsumerFilters, *, page: int = PAGE
-) -> Iterator[list[ListedConsumer]]:
+) -> Generator[list[ListedConsumer]]:
     """The consumers that satisfy the filters, as of one state of the database, page by page.
 
     A page may be empty. The transaction is open until the last page has been taken.
@@ -183,10 +232,19 @@ def pages_of_consumers(
 
 def _narrowest(filters: ConsumerFilters) -> tuple[Select[Any], dict[str, object]]:
     """The query that reads the fewest consumers of which the filters admit some."""
+    if filters.provider is not None and filters.root is not None:
+        return _OF_PROVIDER_AND_TREE, {"provider": filters.provider, "root": filters.root}
     if filters.provider is not None:
         return _OF_PROVIDER, {"provider": filters.provider}
     if filters.root is not None:
         return _OF_TREE, {"root": filters.root}
+    if filters.search is not None:
+        first, last = _uuids_that_begin_with(filters.search)
+        part = _SPECIAL.sub(r"/\g<0>", filters.search)
+        searched: dict[str, object] = {"first": first, "last": last, "part": f"%{part}%"}
+        if filters.project_id is not None:
+            return _SEARCHED_OF_PROJECT, {**searched, "project": filters.project_id}
+        return _SEARCHED, searched
     if filters.name is not None:
         return _OF_NAME, {"name": filters.name}
     if filters.project_id is not None:

@@ -23,6 +23,7 @@ from berth.model.consumer import ConsumerWrite
 from berth.model.errors import ConsumerGenerationConflict, ConsumerRace, LostRace
 from berth.model.ids import ConsumerUUID, Generation
 from berth.model.sentinels import UNSET
+from berth.store.engine.expressions import common_text
 from berth.store.engine.prepared import insert_of
 from berth.store.engine.project_deltas import NO_TYPE, Owner
 from berth.store.engine.tables import (
@@ -254,7 +255,7 @@ _ID_OF: Final = {
 #: (index in `_NAMED`, name, id) of all three in one query.
 _IDS: Final = union_all(
     *(
-        select(literal_column(str(place)), name, table.c.id).where(
+        select(literal_column(str(place)), common_text(name), table.c.id).where(
             name.in_(bindparam(f"names_{place}", expanding=True))
         )
         for place, (table, name) in enumerate(_NAMED)

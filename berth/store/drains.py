@@ -8,22 +8,23 @@ spec/beyond.md 7.1.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
 from sqlalchemy import bindparam, delete, select, update
-from sqlalchemy.exc import IntegrityError
 
 from berth.model.bounds import DRAINS_MAX
 from berth.model.drain import Drain, DrainId, DrainName, Effect
 from berth.model.errors import LostRace, ProviderNotFound
 from berth.model.ids import ConsumerUUID, ProviderId, ProviderUUID
-from berth.model.own_errors import DrainNotFound, TooManyDrains
+from berth.model.own_errors import AlreadyThere, DrainNotFound
 from berth.store.engine.database import Database
 from berth.store.engine.prepared import insert_of
 from berth.store.engine.tables import allocations, berth_drained, berth_drains
 from berth.store.engine.transaction import Tx
 from berth.store.lookups import providers_by_uuid
+from berth.store.numbered import insert_numbered
 from berth.store.replaced import ReplacedDrain
 
 #: A provider that a drain names.
@@ -86,8 +87,10 @@ def put_drain(
     reason: str | None,
     created_by: str,
     replaced: ReplacedDrain | None = None,
-) -> bool:
-    """Create a drain, or replace its providers, effect and reason; return whether it is new.
+    is_new: bool = False,
+) -> tuple[Drain, bool]:
+    """Create a drain, or replace its providers, effect and reason; return it, and whether it is
+    new.
 
     Nothing is written if it is the same already.
 
@@ -95,33 +98,38 @@ def put_drain(
         providers, effect, reason: what is None stays as it is; a new drain excludes, and has no
             reason.
         replaced: gets what it was.
+        is_new: replace nothing.
 
     Raises:
+        AlreadyThere: it is to be new, and is not.
         DrainNotFound: it would be new, and `providers` is None.
         ProviderNotFound: one of the providers does not exist.
-        TooManyDrains: it would be new, and there are `DRAINS_MAX`.
+        TooMany: it would be new, and there are `DRAINS_MAX`.
     """
 
-    def unit(tx: Tx) -> bool:
+    def unit(tx: Tx) -> tuple[Drain, bool]:
         named = None if providers is None else _existing(tx, providers)
         stored = _find_drain(tx, name)
+        if stored is not None and is_new:
+            raise AlreadyThere("drain", name)
         before = _named_by(tx, stored)
+        tx.concerned |= _ids(before | (named or set()))
         if replaced is not None:
             replaced.note(stored, _ids(before))
         if stored is None:
             if named is None:
                 raise DrainNotFound(name)
             drain = _insert(tx, name, effect or Effect.EXCLUDE, reason or "", created_by)
-            _add(tx, drain, named)
+            _add(tx, drain.id, named)
             _touch(tx, named)
-            return True
-        _change(
-            *(tx, name, stored, before),
-            named=before if named is None else named,
+            return drain, True
+        drain = replace(
+            stored,
             effect=effect or stored.effect,
             reason=stored.reason if reason is None else reason,
         )
-        return False
+        _change(tx, name, stored, drain, before, before if named is None else named)
+        return drain, False
 
     return db.write(unit)
 
@@ -138,6 +146,7 @@ def delete_drain(db: Database, name: DrainName, *, replaced: ReplacedDrain | Non
         if stored is None:
             return False
         providers = _named_by(tx, stored)
+        tx.concerned |= _ids(providers)
         if replaced is not None:
             replaced.note(stored, _ids(providers))
         if tx.change(_DELETE, {"drain": stored.id, "seen": stored.generation}) != 1:
@@ -201,55 +210,41 @@ def _drain(
     return Drain(number, generation, understood, reason, created_at, created_by)
 
 
-def _insert(tx: Tx, name: DrainName, effect: Effect, reason: str, created_by: str) -> DrainId:
-    taken = {number for (number,) in tx.rows(_IDS, {})}
-    free = next((number for number in range(1, DRAINS_MAX + 1) if number not in taken), None)
-    if free is None:
-        raise TooManyDrains
-    try:
-        tx.change(
-            _INSERT,
-            {
-                "id": free,
-                "name": name,
-                "generation": 0,
-                "effect": effect.value,
-                "reason": reason,
-                "created_at": tx.now,
-                "created_by": created_by,
-            },
-        )
-    except IntegrityError as error:
-        # RACE tests/store/test_drains.py: another request created the drain, or took the id,
-        # since they were read; the next attempt reads which.
-        raise LostRace(f"drain {name}") from error
-    return DrainId(free)
+def _insert(tx: Tx, name: DrainName, effect: Effect, reason: str, created_by: str) -> Drain:
+    row = {
+        "name": name,
+        "generation": 0,
+        "effect": effect.value,
+        "reason": reason,
+        "created_at": tx.now,
+        "created_by": created_by,
+    }
+    number = DrainId(insert_numbered(tx, "drain", DRAINS_MAX, _IDS, _INSERT, row))
+    return Drain(number, 0, effect, reason, tx.now, created_by)
 
 
 def _change(
     tx: Tx,
     name: DrainName,
     stored: Drain,
+    drain: Drain,
     before: set[_Named],
-    *,
     named: set[_Named],
-    effect: Effect,
-    reason: str,
 ) -> None:
     """Write what differs from the drain as read, and the providers `before` that it named."""
-    if (effect, reason, named) != (stored.effect, stored.reason, before):
-        _update(tx, name, stored, effect, reason)
-        _remove(tx, stored.id, before - named)
-        _add(tx, stored.id, named - before)
-        _touch(tx, named ^ before if effect == stored.effect else named | before)
+    if (drain, named) != (stored, before):
+        _update(tx, name, drain)
+        _remove(tx, drain.id, before - named)
+        _add(tx, drain.id, named - before)
+        _touch(tx, named ^ before if drain.effect == stored.effect else named | before)
 
 
-def _update(tx: Tx, name: DrainName, stored: Drain, effect: Effect, reason: str) -> None:
+def _update(tx: Tx, name: DrainName, drain: Drain) -> None:
     values = {
-        "drain": stored.id,
-        "seen": stored.generation,
-        "new_effect": effect.value,
-        "new_reason": reason,
+        "drain": drain.id,
+        "seen": drain.generation,
+        "new_effect": drain.effect.value,
+        "new_reason": drain.reason,
     }
     if tx.change(_UPDATE, values) != 1:
         raise LostRace(f"drain {name}")

@@ -3,19 +3,20 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Final
 
 from sqlalchemy import bindparam, delete, select, update
-from sqlalchemy.exc import IntegrityError
 
 from berth.model.bounds import FLAVORS_MAX
 from berth.model.errors import LostRace
 from berth.model.flavor import Flavor, FlavorName
-from berth.model.own_errors import TooManyFlavors
+from berth.model.own_errors import AlreadyThere
 from berth.store.engine.database import Database
 from berth.store.engine.prepared import insert_of
 from berth.store.engine.tables import berth_flavors
 from berth.store.engine.transaction import Tx
+from berth.store.numbered import insert_numbered
 
 _row = berth_flavors.c
 _OF_NAME: Final = _row.name == bindparam("flavor")
@@ -44,22 +45,29 @@ def all_flavors(tx: Tx) -> dict[FlavorName, Flavor]:
     }
 
 
-def put_flavor(db: Database, name: FlavorName, flavor: Flavor) -> bool:
+def put_flavor(db: Database, name: FlavorName, flavor: Flavor, *, is_new: bool = False) -> bool:
     """Create or replace a flavor; return whether it is new.
 
     Nothing is written if it is the same already.
 
+    Args:
+        is_new: replace nothing.
+
     Raises:
-        TooManyFlavors: it would be new, and there are `FLAVORS_MAX`.
+        AlreadyThere: it is to be new, and is not.
+        TooMany: it would be new, and there are `FLAVORS_MAX`.
     """
 
     def unit(tx: Tx) -> bool:
         stored = _find_flavor(tx, name)
+        if stored is not None and is_new:
+            raise AlreadyThere("flavor", name)
         if flavor == stored:
             return False
         tx.names_touched = True
         if stored is None:
-            _insert(tx, name, flavor)
+            row = {"name": name, **asdict(flavor)}
+            insert_numbered(tx, "flavor", FLAVORS_MAX, _IDS, _INSERT, row)
             return True
         values = {
             "flavor": name,
@@ -90,25 +98,3 @@ def _find_flavor(tx: Tx, name: FlavorName) -> Flavor | None:
     return next(
         (Flavor(request, bool(expose), description) for request, expose, description in rows), None
     )
-
-
-def _insert(tx: Tx, name: FlavorName, flavor: Flavor) -> None:
-    taken = {number for (number,) in tx.rows(_IDS, {})}
-    free = next((number for number in range(1, FLAVORS_MAX + 1) if number not in taken), None)
-    if free is None:
-        raise TooManyFlavors
-    try:
-        tx.change(
-            _INSERT,
-            {
-                "id": free,
-                "name": name,
-                "request": flavor.request,
-                "expose": flavor.expose,
-                "description": flavor.description,
-            },
-        )
-    except IntegrityError as error:
-        # RACE tests/store/test_flavors.py: another request created the flavor, or took the id,
-        # since they were read; the next attempt reads which.
-        raise LostRace(f"flavor {name}") from error

@@ -8,9 +8,10 @@ of the original until `renew_identity`. Source: spec/beyond.md 1.6.
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 from typing import Final
 
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import bindparam, delete, select, update
 
 from berth.store.engine.database import Database
 from berth.store.engine.prepared import insert_of
@@ -28,13 +29,27 @@ _meta = berth_meta.c
 _READ: Final = select(_meta.value).where(_meta.key == bindparam("key"))
 _REMOVE: Final = delete(berth_meta).where(_meta.key == bindparam("key"))
 _INSERT: Final = insert_of(berth_meta, "key", "value")
+_REWRITE: Final = (
+    update(berth_meta).where(_meta.key == bindparam("identity")).values(value=_meta.value)
+)
 
 
 def read_identity(tx: Tx) -> bytes:
     """The identity of the database."""
     for (value,) in tx.rows(_READ, {"key": IDENTITY_KEY}):
-        return bytes.fromhex(value)
+        with suppress(ValueError):
+            return bytes.fromhex(value)
     return NO_IDENTITY
+
+
+def rewrite_identity(db: Database) -> None:
+    """Write the identity as it is: the smallest commit that shows whether the database can be
+    written.
+
+    Raises:
+        DatabaseUnavailable: it cannot.
+    """
+    db.write(lambda tx: tx.change(_REWRITE, {"identity": IDENTITY_KEY}))
 
 
 def renew_identity(db: Database) -> None:

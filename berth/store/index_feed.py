@@ -24,19 +24,20 @@ from sqlalchemy import (
     bindparam,
     cast,
     func,
+    or_,
     select,
 )
 
 from berth.model.drain import Drain, DrainId, DrainName
 from berth.model.flavor import Flavor, FlavorName
 from berth.model.ids import AggregateId, AggregateUUID, ClassId, ProviderId, TraitId
+from berth.model.standard import STANDARD_CLASS_IDS
 from berth.store.drains import all_drains
 from berth.store.engine import journal
 from berth.store.engine.expressions import epoch_seconds
 from berth.store.engine.prepared import Parameters
 from berth.store.engine.tables import (
     NAMED_BY_DRAIN,
-    allocations,
     berth_drained,
     berth_journal,
     berth_usages,
@@ -259,6 +260,7 @@ _OF_ROOTS: Final = _tree_queries(_root.in_(bindparam("roots", expanding=True)))
 _OF_ROOT_RANGE: Final = _tree_queries(
     and_(_root > bindparam("after"), _root <= bindparam("upto", type_=BigInteger))
 )
+_OF_NO_ROOT: Final = _tree_queries(or_(_root.is_(None), _root < 0)).providers
 _LAST_ROOT_OF_PART: Final = (
     select(_root)
     .where(_root > bindparam("after"))
@@ -270,7 +272,7 @@ _LAST_ROOT_OF_PART: Final = (
 
 def writer_heads(tx: Tx) -> dict[int, WriterHead]:
     """All writers; one query over a table with a row for each recent writer process."""
-    return {row[0]: WriterHead(row[1], row[2]) for row in tx.rows(_HEADS, {})}
+    return {row[0]: WriterHead(row[1], row[2]) for row in tx.rows(_HEADS, {}) if min(row[:2]) >= 0}
 
 
 def journal_since(tx: Tx, applied: Mapping[int, int]) -> Changes:
@@ -304,7 +306,8 @@ def names(tx: Tx) -> Names:
     """All resource classes, traits, labels, flavors and drains, and the database's identity."""
     rows = tx.rows(_TRAITS, {})
     return Names(
-        dict(tx.rows(_CLASSES, {})),
+        # Standard classes always exist, with the same ids in every database.
+        {**dict(tx.rows(_CLASSES, {})), **STANDARD_CLASS_IDS},
         {name: number for name, number, _ in rows},
         {number: modified for _, number, modified in rows},
         all_labels(tx),
@@ -323,6 +326,7 @@ def roots_of(
         root
         for part in _parts(rp.id, providers, portions)
         for (root,) in tx.rows_once(select(rp.root_provider_id).where(*part))
+        if root is not None
     }
 
 
@@ -353,11 +357,12 @@ def fleet_parts(
     tx: Tx, portions: Portions = USUAL, *, with_drains: bool = True
 ) -> Iterator[FleetRows]:
     """All trees, in parts of some thousand providers; five queries for each part, and one for
-    drains.
+    drains. The first part are the providers that have no root.
 
     Args:
         with_drains: False if there are no drains.
     """
+    yield FleetRows(tx.rows(_OF_NO_ROOT, {}), [], [], [], [])
     after, more = -1, True
     while more:
         last_roots = tx.rows(
@@ -376,17 +381,6 @@ def _tree_rows(
     *always, drained = queries
     rows = [tx.rows(query, parameters) for query in always]
     return FleetRows._make([*rows, tx.rows(drained, parameters) if with_drains else []])
-
-
-def used_amounts(tx: Tx) -> dict[tuple[ProviderId, ClassId], int]:
-    """(provider, class) -> the sum of all allocations, computed instead of read."""
-    allocation = allocations.c
-    rows = tx.rows_once(
-        select(
-            allocation.resource_provider_id, allocation.resource_class_id, func.sum(allocation.used)
-        ).group_by(allocation.resource_provider_id, allocation.resource_class_id)
-    )
-    return {(provider, class_id): int(used) for provider, class_id, used in rows}
 
 
 def _parts(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 from sqlalchemy import bindparam, delete, or_, select, update
@@ -43,7 +44,8 @@ _DELETE: Final = delete(berth_labels).where(_OF_AGGREGATE)
 
 def all_labels(tx: Tx) -> dict[AggregateUUID, dict[str, str]]:
     """The labels of every aggregate that has some."""
-    return {uuid: json.loads(labels) for uuid, labels in tx.rows(_ALL, {})}
+    rows = tx.rows(_ALL, {})
+    return {uuid: labels for uuid, text in rows if (labels := _decoded(text))}
 
 
 def replace_labels(db: Database, aggregate: AggregateUUID, labels: Mapping[str, str]) -> None:
@@ -57,28 +59,36 @@ def replace_labels(db: Database, aggregate: AggregateUUID, labels: Mapping[str, 
 
     def unit(tx: Tx) -> None:
         stored = _stored_labels(tx, aggregate, labels.get(NAME))
-        if labels != stored:
-            _write(tx, aggregate, labels, is_new=not stored)
+        if (labels or None) != stored:
+            _write(tx, aggregate, labels, is_new=stored is None)
             tx.names_touched = True
 
     db.write(unit)
 
 
-def _stored_labels(tx: Tx, aggregate: AggregateUUID, name: str | None) -> dict[str, str]:
-    """The labels of an aggregate; empty if it has none.
+def _stored_labels(tx: Tx, aggregate: AggregateUUID, name: str | None) -> dict[str, str] | None:
+    """The labels of an aggregate; None if it has no row.
 
     Raises:
         LabelTaken: another aggregate has the name.
     """
-    stored: dict[str, str] = {}
+    stored: dict[str, str] | None = None
     for uuid, its_name, labels in tx.rows(
         _OF_AGGREGATE_OR_NAME, {"aggregate": aggregate, "name": name}
     ):
         if uuid == aggregate:
-            stored = json.loads(labels)
+            stored = _decoded(labels)
         elif name is not None and its_name == name:
             raise LabelTaken(name, uuid)
     return stored
+
+
+def _decoded(labels: str) -> dict[str, str]:
+    """The labels of a row; empty if another program has damaged it."""
+    with suppress(ValueError):
+        if isinstance(decoded := json.loads(labels), dict):
+            return {key: str(value) for key, value in decoded.items()}
+    return {}
 
 
 def _write(tx: Tx, aggregate: AggregateUUID, labels: Mapping[str, str], *, is_new: bool) -> None:

@@ -12,7 +12,7 @@ nothing until it is swept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
@@ -175,6 +175,7 @@ _NEXT: Final = (
     .order_by(_lease.consumer_uuid)
     .limit(bindparam("count"))
 )
+_NEXT_OF_PROJECT: Final = _NEXT.where(projects.c.external_id == bindparam("project"))
 _COUNT: Final = select(func.count()).select_from(berth_leases).join(consumers, LEASE_COUNTS)
 
 
@@ -185,20 +186,24 @@ def expiry(db: Database, seconds: int) -> datetime:
 
 def get_lease(db: Database, consumer: ConsumerUUID) -> ListedLease | None:
     """The lease of a consumer; None if it has none."""
-    rows = db.rows(_ONE, {"consumer": consumer})
-    # A collation may find another uuid.
-    return next((ListedLease(*row) for row in rows if row[0] == consumer), None)
+    return _lease_of(db.rows(_ONE, {"consumer": consumer}), consumer)
 
 
-def pages_of_leases(db: Database, *, page: int = PAGE) -> Iterator[list[ListedLease]]:
-    """All leases by the UUIDs of their consumers, as of one state of the database, page by page.
+def pages_of_leases(
+    db: Database, project_id: str | None = None, *, page: int = PAGE
+) -> Generator[list[ListedLease]]:
+    """All leases, or those of a project, by the UUIDs of their consumers, as of one state of the
+    database, page by page.
 
     The transaction is open until the last page has been taken.
     """
+    query = _NEXT if project_id is None else _NEXT_OF_PROJECT
     after = ""
     with db.read() as tx:
-        while rows := tx.rows(_NEXT, {"after": after, "count": page}):
-            yield [ListedLease(*row) for row in rows]
+        while rows := tx.rows(query, {"after": after, "count": page, "project": project_id}):
+            leases = map(ListedLease._make, rows)
+            # A collation may find another project.
+            yield [each for each in leases if project_id in (None, each.project_id)]
             if len(rows) < page:
                 return
             after = rows[-1][0]
@@ -210,8 +215,8 @@ def count_leases(db: Database) -> int:
     return int(count)
 
 
-def put_lease(db: Database, consumer: ConsumerUUID, seconds: int) -> datetime | None:
-    """Give a consumer a lease, or renew the one that it has; return when it expires.
+def put_lease(db: Database, consumer: ConsumerUUID, seconds: int) -> ListedLease | None:
+    """Give a consumer a lease, or renew the one that it has; return it as it was written.
 
     A lease that has expired can be renewed until a sweep takes back what the consumer holds.
 
@@ -220,14 +225,15 @@ def put_lease(db: Database, consumer: ConsumerUUID, seconds: int) -> datetime | 
     """
     expires_at = expiry(db, seconds)
 
-    def unit(tx: Tx) -> bool:
+    def unit(tx: Tx) -> ListedLease | None:
+        tx.consumers += (consumer,)
         for consumer_id, generation, _, *row in tx.rows(_HOLDER, {"consumer": consumer}):
             lease = None if row[0] is None else Lease(*row)
             _write(tx, consumer_id, generation, lease, expires_at)
-            return True
-        return False
+            return _lease_of(tx.rows(_ONE, {"consumer": consumer}), consumer)
+        return None
 
-    return expires_at if db.write(unit) else None
+    return db.write(unit)
 
 
 def delete_lease(db: Database, consumer: ConsumerUUID) -> bool:
@@ -236,6 +242,7 @@ def delete_lease(db: Database, consumer: ConsumerUUID) -> bool:
     attempts: list[bool] = []
 
     def unit(tx: Tx) -> None:
+        tx.consumers += (consumer,)
         for _, _, counts, *row in tx.rows(_HOLDER, {"consumer": consumer}):
             if row[0] is not None:
                 _delete_as_seen(tx, Lease(*row))
@@ -299,6 +306,11 @@ def deletion_as_seen(leases: Sequence[Lease]) -> Change:
 
 def _delete_as_seen(tx: Tx, lease: Lease) -> None:
     tx.change_all([deletion_as_seen([lease])])
+
+
+def _lease_of(rows: Iterable[Sequence[Any]], consumer: ConsumerUUID) -> ListedLease | None:
+    # A collation may find another uuid.
+    return next((ListedLease(*row) for row in rows if row[0] == consumer), None)
 
 
 def _write(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
@@ -44,11 +45,13 @@ class Placement(NamedTuple):
     Attributes:
         digest: of the body of the call.
         host: the root that anchors the candidate.
+        request: what the consumer asked for, as JSON; "" if that is not kept.
     """
 
     digest: str
     host: ProviderUUID
     mappings: Mappings
+    request: str = ""
 
 
 #: PERF bench, place: `json.dumps` would make an encoder for each text.
@@ -77,7 +80,12 @@ class Standing:
 
 _row = berth_placements.c
 _PLACEMENTS: Final = select(
-    _row.consumer_uuid, _row.digest, _row.allocations_digest, _row.host_uuid, _row.mappings
+    _row.consumer_uuid,
+    _row.digest,
+    _row.allocations_digest,
+    _row.host_uuid,
+    _row.mappings,
+    _row.request,
 ).where(_row.consumer_uuid.in_(bindparam("consumers", expanding=True)))
 
 #: A consumer without allocations has one row, with NULL in the last five columns.
@@ -116,6 +124,7 @@ def recorded(
                 "host_uuid": placement.host,
                 "mappings": json.dumps(placement.mappings),
                 "created_at": tx.now,
+                "request": _of_call(placement) if placement.request else None,
             }
             for write in writes
             if (placement := placed.get(write.uuid)) is not None
@@ -135,12 +144,15 @@ def standings(db: Database, uuids: Collection[ConsumerUUID]) -> dict[ConsumerUUI
                 if (each := standing.get(uuid)) is not None:
                     each.generation, each.lease_until = generation, lease_until
                     _add(each, *allocation)
-            for uuid, digest, of_allocations, host, mappings in tx.rows(
+            for uuid, digest, of_allocations, host, mappings, request in tx.rows(
                 _PLACEMENTS, {"consumers": chunk}
             ):
                 each = standing.get(uuid)
                 if each and each.allocations and _digest_of(each.allocations) == of_allocations:
-                    each.placement = Placement(digest, host, json.loads(mappings))
+                    # One that is no JSON counts as if there were none.
+                    with suppress(ValueError):
+                        placed = Placement(digest, host, json.loads(mappings))
+                        each.placement = placed._replace(request=_request_of(placed, request))
     return standing
 
 
@@ -153,8 +165,22 @@ def _add(
     used: int,
 ) -> None:
     if provider_id is not None:
-        standing.allocations.setdefault(provider, {})[resource_class] = used
+        # COMPAT another program may leave an allocation of a class that is gone.
+        standing.allocations.setdefault(provider, {})[resource_class or str(class_id)] = used
         standing.used[provider_id, class_id] = used
+
+
+def _of_call(placement: Placement) -> str:
+    """A request as it is stored: with the digest of its call, because the previous release, which
+    replaces a placement, leaves the column as it is."""
+    return f'{{"call": "{placement.digest}", "request": {placement.request}}}'
+
+
+def _request_of(placement: Placement, stored: str | None) -> str:
+    """The request of a placement; "" if there is none, or only that of an earlier call."""
+    begin = _of_call(placement)[:-1]
+    is_own = stored is not None and stored.startswith(begin) and stored.endswith("}")
+    return stored[len(begin) : -1] if stored is not None and is_own else ""
 
 
 def _digest_of(amounts: Amounts) -> str:

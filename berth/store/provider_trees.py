@@ -47,6 +47,7 @@ class Edit(NamedTuple):
     Attributes:
         root: of the tree.
         is_new: whether the tree did not exist.
+        after: the tree as it is then.
         names: of the providers before and after, by uuid.
         classes, traits: the names that it created.
     """
@@ -54,6 +55,7 @@ class Edit(NamedTuple):
     root: ProviderUUID
     is_new: bool
     changes: tuple[ProviderChange, ...]
+    after: Tree
     names: Mapping[ProviderUUID, str]
     classes: tuple[str, ...]
     traits: tuple[str, ...]
@@ -119,6 +121,7 @@ def _planned(tx: Tx, stored: StoredTree, wanted: WantedTree, expected: Tree | No
         root=next(uuid for uuid, provider in after.items() if provider.parent is None),
         is_new=not before,
         changes=changes,
+        after=after,
         names={uuid: each.name for uuid, each in {**before, **after}.items()},
         classes=_new_names(tx, class_ids, is_custom_class_name, changes, "inventories", wanted),
         traits=_new_names(tx, trait_ids, is_custom_trait_name, changes, "traits", wanted),

@@ -74,6 +74,7 @@ def create_provider(
         _check_unique(tx, uuid=uuid, name=name)
         number = _insert_provider(tx, uuid, name, parent)
         tx.touched.add(number)
+        tx.created |= {number}
         root_uuid = uuid if parent is None else parent.root_uuid
         return Provider(number, uuid, name, Generation(0), parent_uuid, root_uuid, tx.now, None)
 

@@ -73,6 +73,7 @@ def reshape(
         wanted = _wanted_inventories(tx, inventories, reshaped)
         check_class_names(facts, writes)
         claim = Claim(writes, facts)
+        tx.left_alone |= claim.left_alone() - {provider.id for provider in reshaped.values()}
         bumps = _bumps(inventories, reshaped, claim.bumped())
         bump_generations(tx, bumps.values())
         ids = [provider.id for provider in reshaped.values()]

@@ -139,7 +139,10 @@ def create_trait(db: Database, name: str) -> tuple[TraitRecord, bool]:
     def unit(tx: Tx) -> tuple[TraitRecord, bool]:
         inserted = tx.insert_missing(traits, [{"name": name, "created_at": tx.now}])
         tx.names_touched = created = inserted == 1
-        return _get_record(tx, name), created
+        try:
+            return _get_record(tx, name), created
+        except TraitNotFound as error:  # it was there, and another request deleted it
+            raise LostRace(f"trait {name}") from error
 
     return db.write(unit)
 

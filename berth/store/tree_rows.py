@@ -91,7 +91,7 @@ def read_tree(tx: Tx, reference: str, *, lock: bool = False) -> StoredTree:
     if root is None:
         return StoredTree({}, {})
     if lock:
-        _lock(tx, root)
+        lock_tree(tx, root)
     return _read(tx, root)
 
 
@@ -105,21 +105,26 @@ def _find_root(tx: Tx, reference: str) -> ProviderId | None:
     return None
 
 
-def _lock(tx: Tx, root: ProviderId) -> None:
-    """Lock every row of a tree.
+def lock_tree(tx: Tx, root: ProviderId) -> set[ProviderId]:
+    """Lock every row of a tree; return their ids.
 
     RACE tests/store/test_provider_trees.py: whoever claims of a provider, edits, renames or moves
     it writes its row, and whoever adds a child writes the row of the parent.
+
+    Raises:
+        LostRace: it changed meanwhile.
     """
-    ids = _ids(tx, root)
+    ids = ids_of_tree(tx, root)
     locked = sum(
         tx.change(_LOCK, {"providers": chunk, "root": root}) for chunk in tx.chunks(sorted(ids))
     )
-    if locked != len(ids) or _ids(tx, root) != ids:
+    if locked != len(ids) or ids_of_tree(tx, root) != ids:
         raise LostRace("a tree of resource providers")
+    return ids
 
 
-def _ids(tx: Tx, root: ProviderId) -> set[ProviderId]:
+def ids_of_tree(tx: Tx, root: ProviderId) -> set[ProviderId]:
+    """The ids of the providers of a tree."""
     return {number for (number,) in tx.rows(_IDS, {"root": root})}
 
 

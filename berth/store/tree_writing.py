@@ -161,6 +161,7 @@ def _create(tx: Tx, changes: Sequence[ProviderChange]) -> dict[ProviderUUID, Pro
     except IntegrityError as error:
         raise LostRace("a resource provider") from error
     created = providers_by_uuid(tx, [change.provider.uuid for change in new])
+    tx.created |= {row.id for row in created.values()}
     return {uuid: row.id for uuid, row in created.items()}
 
 

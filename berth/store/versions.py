@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from sqlalchemy import Connection, column, inspect, select, table
 
 from berth.store.engine.database import Database
+from berth.store.engine.tables import metadata
 
 #: The revisions of OpenStack Placement, oldest first.
 PLACEMENT_REVISIONS: Final = (
@@ -39,6 +40,7 @@ BERTH_REVISIONS: Final = (
     "0012",
     "0013",
     "0014",
+    "0015",
 )
 BERTH_HEAD: Final = BERTH_REVISIONS[-1]
 
@@ -78,6 +80,12 @@ def is_empty(db: Database) -> bool:
 def is_current(db: Database) -> bool:
     """Whether the schema is exactly the one of this release."""
     return versions_of(db) == CURRENT
+
+
+def missing_tables(db: Database) -> list[str]:
+    """The tables of this release that the database does not have."""
+    with db.read() as tx:
+        return sorted(metadata.tables.keys() - inspect(tx.connection).get_table_names())
 
 
 def current_version(db: Database) -> str:

@@ -55,6 +55,9 @@ from berth.store.versions import (
     why_not_current,
 )
 from berth.upkeep.data_migrations import NOBODY_IN_PARTICULAR, Owner, migrate_data
+from berth.upkeep.integrity.collations import make_comparable
+from berth.upkeep.integrity.sequences import count_on
+from berth.upkeep.integrity.spellings import respell_all
 from berth.upkeep.left_state import was_written
 from berth.upkeep.others_at_work import AT_WORK, seconds_since_foreign_write
 from berth.upkeep.schema_lock import schema_lock
@@ -120,7 +123,7 @@ def upgrade(
         if _is_bare(db):
             db.write_unnoted(partial(_migrate, berth="head"))
             return []
-        done = []
+        done = make_comparable(db)
         is_foreign = was_written(db)
         if versions_of(db).placement in _BEFORE_DATA_MIGRATIONS:
             done += migrate_data(db, owner, report)
@@ -134,6 +137,7 @@ def upgrade(
         if (is_older or is_marked(db)) and (wrong := recount_project_usages(db)):
             done.append(f"{wrong} counters of project usage were wrong and have been recounted")
         db.write_unnoted(partial(_migrate, berth="head"))
+        done += respell_all(db) + count_on(db)
         if is_foreign or (is_foreign is None and is_cautious):
             renew_identity(db)
             done.append("the database has a new identity: whoever follows the fleet reads it again")

@@ -7,10 +7,7 @@ Placement, `usage_counts` computes the usages, `integrity` checks, `repair` fixe
 
 from __future__ import annotations
 
-from sqlalchemy import update
-
 from berth.store.engine.database import Database
-from berth.store.engine.tables import berth_writer
 from berth.store.identity import renew_identity
 from berth.store.project_counts import is_marked, recount_project_usages
 from berth.store.usage_counts import Report, recount_usages
@@ -42,6 +39,10 @@ from berth.upkeep.data_migrations import (
     make_consumers,
 )
 from berth.upkeep.integrity import iter_faults
+from berth.upkeep.integrity.collations import odd_texts
+from berth.upkeep.integrity.counters import used_up
+from berth.upkeep.integrity.sequences import count_on, tables_behind
+from berth.upkeep.integrity.spellings import respell_all
 from berth.upkeep.left_state import leave, was_written
 from berth.upkeep.repair import iter_repaired
 from berth.upkeep.standard_names import sync_standard_names
@@ -55,9 +56,9 @@ __all__ = [
     "StillWritten",
     "Unmigrated",
     "check",
+    "count_on",
     "count_unmigrated",
     "current_version",
-    "ensure_writable",
     "give_roots",
     "is_current",
     "is_empty",
@@ -68,15 +69,19 @@ __all__ = [
     "leave",
     "make_consumers",
     "not_honoured",
+    "odd_texts",
     "recount_project_usages",
     "recount_usages",
     "refuse_while_others_write",
     "release",
     "renew_identity",
+    "respell_all",
     "seconds_since_write",
     "stamp",
     "sync_standard_names",
+    "tables_behind",
     "upgrade",
+    "used_up",
     "versions_of",
     "was_written",
     "why_not_current",
@@ -89,13 +94,3 @@ def check(db: Database) -> list[str]:
     Cost: it reads every table once or twice; for operators and tests, not for requests.
     """
     return [fault.sentence for fault in iter_faults(db)]
-
-
-def ensure_writable(db: Database) -> None:
-    """Begin and commit a write that changes nothing.
-
-    Raises:
-        DatabaseUnavailable: for example, because the database is read-only.
-    """
-    nobody = update(berth_writer).where(berth_writer.c.id < 0).values(seq=0)
-    db.write(lambda tx: tx.connection.execute(nobody).rowcount)

@@ -17,8 +17,8 @@ from sqlalchemy import func, select
 from berth.store.engine.tables import resource_providers
 from berth.store.engine.transaction import Tx
 
-#: Instead of an id: none.
-NO_PROVIDER: Final = -1
+#: Instead of an id: none. The smallest number that a column of ids can hold.
+NO_PROVIDER: Final = -(2**31)
 
 #: Instead of a parent's position: no parent, or one that does not exist.
 _NO_PARENT: Final = -1

@@ -24,14 +24,16 @@
  * @property {string} text
  * @property {number} [asked] only of an amount, like all that follows
  * @property {number} [possible]
- * @property {"used" | "capacity" | "max_unit" | "min_unit" | "step_size" | "no_inventory"} [reason]
+ * @property {"used" | "capacity" | "max_unit" | "min_unit" | "step_size" | "no_inventory" | "conditions"} [reason]
  * @property {Named} [provider]
  * @property {number} [free]
  * @property {number} [capacity]
  * @property {number} [max_unit]
+ * @property {string[]} [unmet] pointers to conditions that the provider does not meet
  */
 /** @typedef {{drop: string[], hosts: number, reduce_to?: number, hosts_reduced?: number, at_least?: boolean}} Relaxation */
-/** @typedef {{at: string, kind: string, name: string, did_you_mean: string[]}} UnknownName */
+/** @typedef {{at: string, kind: string, name: string, did_you_mean: string[], hosts?: Record<string, number>}} UnknownName */
+/** @typedef {{at: string[], kind: string, text: string}} Impossible what no host has, even with nothing used */
 /**
  * @typedef {object} Explanation
  * @property {boolean} complete
@@ -41,7 +43,8 @@
  * @property {Stage[]} stages
  * @property {Relaxation[]} [relaxations] only if no host fits, like the next two
  * @property {number} [split_would_fit]
- * @property {{host: Named, lacks: Lack[]}[]} [nearest]
+ * @property {{host: Named, lacks: Lack[], named?: boolean, consumers?: Consumer[], more_consumers?: boolean}[]} [nearest]
+ * @property {Impossible[]} [impossible]
  * @property {string} paint a byte for each host, in Base64
  * @property {UnknownName[]} unknown
  * @property {Warning[]} warnings

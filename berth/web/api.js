@@ -14,8 +14,6 @@ const KEPT = "berth.credentials";
 
 /** Seconds for which an answer may take; explanations may ask the service for thirty. */
 const ANSWER_S = 60;
-/** The same for what the page can do without. */
-const SHORT_S = 5;
 
 /** Milliseconds before a service that cannot answer is asked again; doubled up to the last. */
 const PAUSES = [500, 1000, 2000, 4000, 8000];
@@ -55,6 +53,8 @@ export class Api extends EventTarget {
   about = {};
   /** Why the caller may not do something, by the rule of the policy. @type {Map<string, string>} */
   forbidden = new Map();
+  /** The caller's project, by the rules that allow no other. @type {Map<string, string>} */
+  projects = new Map();
 
   /** Ask the service for its version and for how to sign in. */
   async introduce() {
@@ -62,7 +62,7 @@ export class Api extends EventTarget {
     this.about = about;
     this.strategy = about.auth_strategy;
     this.#credentials = this.strategy === "noauth2" ? { token: "admin" } : kept();
-    if (this.#credentials) await this.readRights();
+    if (this.#credentials) await this.readRights().catch(() => undefined);
     this.#isAccepted = this.#credentials !== null;
   }
 
@@ -81,7 +81,7 @@ export class Api extends EventTarget {
   async signIn(credentials, keep) {
     this.#credentials = credentials;
     try {
-      await this.get("berth/v1/flavors");
+      await this.readRights();
     } catch (error) {
       // 403: who it is was accepted; what they may do is each view's business.
       if (!(error instanceof ApiError) || error.status !== 403) {
@@ -89,23 +89,33 @@ export class Api extends EventTarget {
         throw error;
       }
     }
-    await this.readRights();
     this.#isAccepted = true;
     if (keep) sessionStorage.setItem(KEPT, JSON.stringify(credentials));
   }
 
-  /** What the caller may not do. Where the service does not say, an attempt will. */
+  /** Read what the caller may do. */
   async readRights() {
-    const { permissions } = await this.json("GET", "berth/v1/permissions", undefined, SHORT_S)
-      .catch(() => ({ permissions: {} }));
-    this.forbidden = new Map(Object.entries(permissions)
-      .filter(([, { allowed }]) => !allowed).map(([rule, { reason }]) => [rule, reason ?? ""]));
+    /** @type {{permissions: Record<string, {allowed: boolean, reason?: string, project_id?: string}>}} */
+    const { permissions } = await this.get("berth/v1/permissions");
+    this.forbidden.clear();
+    this.projects.clear();
+    for (const [rule, { allowed, reason = "", project_id: project }] of Object.entries(permissions)) {
+      if (!allowed) this.forbidden.set(rule, reason);
+      if (project) this.projects.set(rule, project);
+    }
+  }
+
+  /** The filter without which a rule does not allow the caller a list. @param {string} rule @returns {Record<string, string>} */
+  scope(rule) {
+    const project = this.projects.get(rule);
+    return project === undefined ? {} : { project_id: project };
   }
 
   signOut() {
     this.#credentials = null;
     this.#isAccepted = false;
     this.forbidden.clear();
+    this.projects.clear();
     sessionStorage.removeItem(KEPT);
   }
 
@@ -117,9 +127,10 @@ export class Api extends EventTarget {
   /**
    * @param {string} path
    * @param {unknown} body
+   * @param {AbortSignal} [signal] the answer is no longer wanted
    */
-  post(path, body) {
-    return this.json("POST", path, body);
+  post(path, body, signal) {
+    return this.json("POST", path, body, signal);
   }
 
   /**
@@ -128,13 +139,14 @@ export class Api extends EventTarget {
    * @param {string} method
    * @param {string} path below the service, without a slash at the beginning
    * @param {unknown} [body]
-   * @param {number} [seconds] that it may take
+   * @param {AbortSignal} [signal] the answer is no longer wanted
+   * @param {boolean} [isNew] whether nothing may be replaced
    * @returns {Promise<any>}
    */
-  async json(method, path, body, seconds = ANSWER_S) {
-    const limit = new Limit(seconds);
+  async json(method, path, body, signal, isNew = false) {
+    const limit = new Limit(ANSWER_S, signal);
     try {
-      const response = await this.#answer(method, path, limit.signal, body);
+      const response = await this.#answer(method, path, limit.signal, body, isNew);
       if (response.status === 204) return null;
       return parsed(await response.text());
     } catch (error) {
@@ -142,6 +154,17 @@ export class Api extends EventTarget {
     } finally {
       limit.end();
     }
+  }
+
+  /**
+   * Create or replace something, as its preview showed it.
+   *
+   * @param {string} path
+   * @param {unknown} body
+   * @param {boolean} replaces whether the preview showed what it replaces; else nothing may be there
+   */
+  put(path, body, replaces) {
+    return this.json("PUT", path, body, undefined, !replaces);
   }
 
   /** @param {string} path */
@@ -190,16 +213,38 @@ export class Api extends EventTarget {
   }
 
   /**
+   * The items of a list of JSON lines, as many as are wanted.
+   *
+   * @param {string} path
+   * @param {Record<string, string>} filters
+   * @param {number} limit
+   * @param {AbortSignal} [signal] the answer is no longer wanted
+   * @returns {Promise<{items: any[], isCut: boolean}>}
+   */
+  async first(path, filters, limit, signal) {
+    const items = [];
+    let isCut = false;
+    for await (const lines of this.lines(`${path}?${new URLSearchParams({ ...filters, limit: String(limit) })}`, signal)) {
+      for (const line of lines) {
+        if (line.end) isCut = line.more === true;
+        else items.push(line);
+      }
+    }
+    return { items, isCut };
+  }
+
+  /**
    * @param {string} method
    * @param {string} path
    * @param {AbortSignal} signal
    * @param {unknown} [body]
+   * @param {boolean} [isNew]
    */
-  async #answer(method, path, signal, body) {
+  async #answer(method, path, signal, body, isNew = false) {
     /** @type {RequestInit} */
     const init = {
       method,
-      headers: this.#headers(body !== undefined),
+      headers: { ...this.#headers(body !== undefined), ...(isNew && { "if-none-match": "*" }) },
       credentials: "omit",
       redirect: "error",
       cache: "no-store",

@@ -10,7 +10,7 @@ import { counted, el, fill, number, table } from "./dom.js";
 import { refill } from "./keeping.js";
 import { reason } from "./parts.js";
 import { reduced, renamed, split, without } from "./wanted.js";
-import { amountsText, lackText, warningText, withoutText } from "./words.js";
+import { amountsText, lacksText, warningText, withoutText } from "./words.js";
 
 /** @typedef {import("./main.js").Context} Context */
 /** @typedef {import("./dom.js").Child} Child */
@@ -34,20 +34,20 @@ export function answerPanel({ fleet }, { askInstead, askPatiently }) {
   const candidates = el("section", { "aria-label": "Candidates" });
 
   /** @param {Explanation} explanation */
-  function verdictOf({ verdict: outcome, summary, complete, warnings }) {
+  function verdictOf({ verdict: outcome, summary, complete, hosts, impossible = [], warnings }) {
     return [
-      el("p", { class: `verdict ${outcome === "fits" ? "fits" : "fails"}` }, fleet.hosts.size ? summary : "The fleet has no hosts yet."),
+      el("p", { class: `verdict ${outcome === "fits" ? "fits" : "fails"}` }, hosts.total ? summary : "The fleet has no hosts yet."),
+      el("ul", { class: "impossible" }, impossible.filter(({ text }) => !summary.includes(text)).map(({ text }) => el("li", {}, text))),
       !complete && el("p", {}, "The time ended before everything was counted: figures are lower bounds. ",
         el("button", { type: "button", onclick: askPatiently }, "Take more time")),
       el("ul", { class: "warnings" }, warnings.map((warning) => el("li", {}, warningText(warning)))),
     ];
   }
 
-  /** @param {Explanation} explanation */
-  function helpOf(explanation) {
-    const changes = changesOf(explanation);
+  /** @param {string} title @param {Change[]} changes */
+  function buttons(title, changes) {
     return changes.length ? [
-      el("h2", {}, explanation.verdict === "fits" ? "Did you mean" : "It would fit"),
+      el("h2", {}, title),
       el("ul", { class: "help" }, changes.map(({ text, wanted }) =>
         el("li", {}, wanted ? el("button", { type: "button", onclick: () => askInstead(wanted) }, text) : text))),
     ] : [];
@@ -60,7 +60,7 @@ export function answerPanel({ fleet }, { askInstead, askPatiently }) {
     const isScored = found.candidates.some(({ score }) => score);
     return [
       table("Candidates", ["Host", "Gives", ...(isScored ? ["Score#"] : [])], found.candidates.map(({ host, allocations, score }) => [
-        hostLink(host, fleet.hosts.get(host)?.name ?? host),
+        linked(host, fleet.hosts.get(host)?.name ?? host),
         Object.entries(allocations).map(([uuid, { resources }]) => `${fleet.providers.get(uuid)?.name ?? uuid}: ${amountsText(resources)}`).join("; "),
         ...(isScored ? [score?.total.toFixed(3)] : []),
       ])),
@@ -68,70 +68,108 @@ export function answerPanel({ fleet }, { askInstead, askPatiently }) {
     ];
   }
 
+  /** @param {Explanation} explanation */
+  function nearestOf({ nearest: hosts = [], stages }) {
+    const texts = new Map(stages.map(({ at, text }) => [at, text]));
+    return [
+      hosts.length > 0 && table("Nearest hosts", ["Host", "Lacks"], hosts.map(({ host, lacks, consumers = [], more_consumers: isMore }) =>
+        [linked(host.uuid, host.name), el("div", {}, lacksText(lacks, texts),
+          consumers.length > 0 && el("div", {}, "Used by ", consumers.map((consumer, at) => [at > 0 && ", ",
+            el("a", { href: link("consumers", consumer.uuid) }, consumer.name ?? consumer.uuid)]).flat(), isMore && ", …"))])),
+      stages.length > 0 && table("Constraints", ["Constraint", "Alone#", "Left#"], stages.map(({ text, alone, left, at_least: isCut }) =>
+        [text, alone === null ? "–" : number(alone), `${isCut ? "≥ " : ""}${number(left)}`])),
+    ];
+  }
+
+  /** A link to a host, for whoever may see it. @param {string} uuid @param {string} name */
+  function linked(uuid, name) {
+    return fleet.hosts.has(uuid) ? el("a", { href: link("hosts", uuid) }, name) : name;
+  }
+
   return {
     verdict, help, nearest, candidates,
     /**
      * @param {Explanation} explanation
      * @param {Found} found
+     * @param {number} splitting hosts that fit if amounts may come from several providers
      * @param {boolean} isFollowing whether it answers the same request as the last: then what is equal stays
      */
-    show: (explanation, found, isFollowing) => {
+    show: (explanation, found, splitting, isFollowing) => {
       const put = isFollowing ? refill : fill;
       put(verdict, verdictOf(explanation));
-      put(help, helpOf(explanation));
+      put(help, ...buttons("It would fit", checkedChanges(explanation, splitting)), ...buttons("Did you mean", suggestionsOf(explanation)));
       put(nearest, nearestOf(explanation));
       put(candidates, candidatesOf(found));
     },
     /** @param {...Child} children */
     say: (...children) => fill(verdict, ...children),
     /** @param {{message: string, status?: number, suggestions?: string[]}} error @param {Wanted} asked */
-    refuse: ({ message, status, suggestions = [] }, asked) => {
+    refuse: ({ message, suggestions = [] }, asked) => {
       for (const section of [help, nearest, candidates]) fill(section);
-      fill(verdict, el("p", { class: "verdict fails", role: "alert" }, message.replace(/^\/request\//, "/"),
-        status === 403 && " You need the role auditor, service or admin."),
+      fill(verdict, el("p", { class: "verdict fails", role: "alert" }, message.replace(/^\/request\//, "/")),
       suggestions.map((name) => el("button", { type: "button", onclick: () => askInstead({ ...asked, flavor: name }) }, `Use ${name}`)));
     },
   };
 }
 
 /**
- * What would help, the most helpful first.
+ * Changes with which some hosts fit, as the service has counted, the most helpful first.
  *
  * @param {Explanation} explanation
+ * @param {number} splitting
  * @returns {Change[]}
  */
-function changesOf({ request, stages, unknown, relaxations = [], split_would_fit: splitting = 0 }) {
+function checkedChanges({ request, hosts, stages, unknown, relaxations = [] }, splitting) {
   const texts = new Map(stages.map(({ at, text }) => [at, text]));
   const textOf = (/** @type {string} */ at) => texts.get(at) ?? at;
+  // What is counted is counted without the constraints that have unknown names.
+  const lost = unknown.map(({ at }) => at);
+  const rest = [...new Set(unknown.map(({ name }) => withoutText(name)))];
+  /** @param {string[]} drop @param {number} count */
+  const dropped = (drop, count) => ({
+    text: `${[...rest, ...drop.map((at) => withoutText(textOf(at), at))].join(" and ")}: ${counted(count, "host")}`,
+    wanted: without(request, [...lost, ...drop]),
+  });
   const changes = [
-    ...unknown.flatMap(({ name, did_you_mean: similar }) => similar.map((other) =>
-      ({ text: `${other} instead of ${name}`, wanted: renamed(request, name, other) }))),
-    ...relaxations.flatMap(({ drop, hosts, reduce_to: amount, hosts_reduced: fitting = 0 }) => {
-      const dropped = { text: `${drop.map((at) => withoutText(textOf(at))).join(" and ")}: ${counted(hosts, "host")}`, wanted: without(request, drop) };
-      if (!amount) return [dropped];
+    ...suggested(request, unknown).filter(({ count }) => count).map(({ text, wanted, count = 0 }) =>
+      ({ text: `${text}: ${counted(count, "host")}`, wanted })),
+    ...(rest.length && hosts.fit ? [dropped([], hosts.fit)].filter(({ wanted }) => wanted) : []),
+    ...relaxations.flatMap(({ drop, hosts: count, reduce_to: amount, hosts_reduced: fitting = 0 }) => {
+      const change = dropped(drop, count);
+      if (!amount || rest.length) return [change];
       const less = { text: `with ${textOf(drop[0]).replace(/ \d+/, ` ${number(amount)}`)}: ${counted(fitting, "host")}`,
         wanted: reduced(request, drop[0], amount) };
       // A group that others relate to needs some amount.
-      return dropped.wanted ? [less, dropped] : [less];
+      return change.wanted ? [less, change] : [less];
     }),
   ];
   if (splitting) changes.push({ text: `with amounts from several providers: ${counted(splitting, "host")}`, wanted: split(request) });
   return changes;
 }
 
-/** @param {Explanation} explanation */
-function nearestOf({ nearest = [], stages }) {
-  return [
-    nearest.length > 0 && table("Nearest hosts", ["Host", "Lacks"], nearest.map(({ host, lacks }) =>
-      [hostLink(host.uuid, host.name), lacks.map(lackText).join(" and ")])),
-    stages.length > 0 && table("Constraints", ["Constraint", "Alone#", "Left#"], stages.map(({ text, alone, left, at_least: isCut }) =>
-      [text, alone === null ? "–" : number(alone), `${isCut ? "≥ " : ""}${number(left)}`])),
-  ];
+/**
+ * Names that are like the unknown ones, which no one has checked, or with which no host fits.
+ *
+ * @param {Explanation} explanation
+ * @returns {Change[]}
+ */
+function suggestionsOf({ request, unknown }) {
+  return suggested(request, unknown).filter(({ count }) => !count).map(({ text, wanted, count }) =>
+    ({ text: count === undefined ? text : `${text}: no host fits`, wanted }));
 }
-
-/** @param {string} uuid @param {string} name */
-function hostLink(uuid, name) {
-  return el("a", { href: link("hosts", uuid) }, name);
+/**
+ * Other names for the unknown ones, each with the number of hosts that fit with it, if it is known.
+ *
+ * @param {Wanted} request
+ * @param {import("./answers.js").UnknownName[]} unknown
+ */
+function suggested(request, unknown) {
+  return unknown.flatMap(({ name, did_you_mean: similar, hosts = {} }) => similar.map((other) => ({
+    text: `${other} instead of ${name}`,
+    wanted: renamed(request, name, other),
+    // Of several unknown names, each is replaced by itself.
+    count: unknown.length === 1 ? hosts[other] : undefined,
+  })));
 }
 
 /** @param {unknown} error @returns {{message: string, status?: number, pointer?: string, suggestions?: string[]}} */

@@ -5,9 +5,9 @@
  * @module
  */
 
-import { FITS, OTHER_REASONS, UNDECIDED, ofReason, REASONS_MAX } from "./colours.js";
+import { UNDECIDED, isDark, lookOf, numbered, palette } from "./colours.js";
 import { el } from "./dom.js";
-import { HostList, groupsOf, hostMap, legendTable, press } from "./fleet_view.js";
+import { HostList, amountLines, groupsOf, hostMap, legendTable, press } from "./fleet_view.js";
 import { refill } from "./keeping.js";
 import { failureText } from "./words.js";
 
@@ -28,7 +28,7 @@ const [FIT, LATE] = ["fits", "undecided"];
  */
 export function answerMap(context, chosen, choose) {
   const { fleet } = context;
-  const picture = hostMap(context);
+  const picture = hostMap(context, tipOf);
   const entries = el("div", {});
   const list = new HostList(true);
   const legend = el("section", { "aria-label": "Legend" }, entries, list.element);
@@ -36,16 +36,32 @@ export function answerMap(context, chosen, choose) {
   let explanation = null;
   /** The constraint that each host fails first, by its pointer. @type {Map<string, string>} */
   let paint = new Map();
+  /** @param {Host} host */
+  const keyOf = (host) => paint.get(host.uuid) ?? LATE;
+
+  /** Why a host does not fit, and what it has of the classes asked for. @param {Host} host */
+  function tipOf(host) {
+    if (!explanation) return amountLines(host);
+    const { stages, request } = explanation;
+    const stage = stages.find(({ at }) => at === keyOf(host));
+    const text = stage ? failureText(stage) : keyOf(host) === FIT ? "fits" : "not decided in time";
+    /** @type {Map<string, boolean>} */
+    const isWhole = new Map();
+    for (const { resources = {}, split = {} } of Object.values(request.groups ?? {})) {
+      for (const name of Object.keys(resources)) isWhole.set(name, Boolean(isWhole.get(name)) || !(name in split));
+    }
+    return [el("div", { class: "reason" }, text), ...amountLines(host, isWhole)];
+  }
 
   function draw() {
     const hosts = fleet.ordered;
     const groups = groupsOf(context, hosts, chosen.by);
-    const keyOf = (/** @type {Host} */ host) => paint.get(host.uuid) ?? LATE;
     const meanings = explanation ? entriesOf(explanation, paint) : [];
-    const colours = new Map(meanings.map(({ key, colour }) => [key, colour]));
+    const looks = new Map(meanings.map((entry) => [entry.key, entry]));
     picture.show(groups, (host) => {
       const key = keyOf(host);
-      return { colour: colours.get(key) ?? UNDECIDED, dim: Boolean(chosen.only) && key !== chosen.only };
+      const { colour = UNDECIDED, mark = "" } = looks.get(key) ?? {};
+      return { colour, mark, dim: Boolean(chosen.only) && key !== chosen.only };
     });
     press(entries, chosen.only);
     refill(entries, explanation && legendTable(meanings, hosts, groups, (host, key) => keyOf(host) === key, chosen.only,
@@ -55,16 +71,18 @@ export function answerMap(context, chosen, choose) {
     list.show(listed.length, () => listed);
   }
 
+  isDark.addEventListener("change", draw);
   return {
     element: picture.element, legend, draw,
     /**
      * @param {Explanation} answer
+     * @param {string[]} before the hosts that there were when it was asked for
      * @param {boolean} isFollowing whether it answers the same request as the last
-     * @returns {boolean} whether the hosts have its colours: those of the last answer stay if a host
-     *   came or went since the service answered
+     * @returns {boolean} whether the hosts have its colours: those of the last answer stay if hosts
+     *   came or went in the meantime
      */
-    show: (answer, isFollowing) => {
-      const painted = paintOf(answer, [...fleet.hosts.keys()]);
+    show: (answer, before, isFollowing) => {
+      const painted = paintOf(answer, [...fleet.hosts.keys()]) ?? paintOf(answer, before);
       explanation = answer;
       paint = painted ?? (isFollowing ? paint : new Map());
       // Of a request that was asked before, or in an address that somebody changed.
@@ -78,7 +96,10 @@ export function answerMap(context, chosen, choose) {
       paint = new Map();
       draw();
     },
-    dispose: () => picture.dispose(),
+    dispose: () => {
+      isDark.removeEventListener("change", draw);
+      picture.dispose();
+    },
   };
 }
 
@@ -96,6 +117,11 @@ function paintOf({ paint, stages }, uuids) {
     [uuid, bytes[at] === FITS_BYTE ? FIT : bytes[at] === UNDECIDED_BYTE ? LATE : stages[bytes[at]].at]));
 }
 
+/** What a constraint is about, however much it asks for and wherever it stands. @param {import("./answers.js").Stage} stage */
+function subjectOf({ at, text, has }) {
+  return has === undefined ? `${at.replace(/\/\d+$/, "")} ${text}` : at;
+}
+
 /**
  * The legend of an answer. The constraints at which most hosts fail have colours of their own.
  *
@@ -108,12 +134,12 @@ function entriesOf({ stages, verdict }, paint) {
   const counts = new Map();
   for (const key of paint.values()) counts.set(key, (counts.get(key) ?? 0) + 1);
   const failed = stages.filter(({ at }) => counts.has(at));
-  const most = [...failed].sort((one, other) => (counts.get(other.at) ?? 0) - (counts.get(one.at) ?? 0)).slice(0, REASONS_MAX);
-  const coloured = failed.filter((stage) => most.includes(stage));
+  const most = [...failed].sort((one, other) => (counts.get(other.at) ?? 0) - (counts.get(one.at) ?? 0));
+  const numbers = numbered(most.map(subjectOf));
   return [
-    { key: FIT, text: verdict === "unknown_name" ? "fits but for the unknown names" : "fits", colour: FITS },
-    ...failed.map((stage) => ({ key: stage.at, text: failureText(stage), hatched: stage.at === "/drains",
-      colour: coloured.includes(stage) ? ofReason(coloured.indexOf(stage)) : OTHER_REASONS })),
-    { key: LATE, text: "not decided in time", colour: UNDECIDED },
+    { key: FIT, text: verdict === "unknown_name" ? "fits but for the unknown names" : "fits", colour: palette().fits, mark: "✓" },
+    ...failed.map((stage) => ({ key: stage.at, text: failureText(stage), ...lookOf(numbers[most.indexOf(stage)]),
+      ...(stage.at === "/drains" ? { hatched: true, mark: "" } : {}) })),
+    { key: LATE, text: "not decided in time", colour: UNDECIDED, mark: "?" },
   ];
 }

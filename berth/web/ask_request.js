@@ -30,6 +30,8 @@ export function requestForm({ api, fleet }, begun, isSent, { changed, ask }) {
   let wanted = begun;
   let lastRead = "";
   let isRead = true;
+  /** What is being read. */
+  let reading = Promise.resolve();
   /** Those that no host has included, if the caller may read them. @type {{traits?: string[], classes?: string[]}} */
   const names = {};
 
@@ -58,22 +60,24 @@ export function requestForm({ api, fleet }, begun, isSent, { changed, ask }) {
     const text = pasted.value;
     if (!text.trim()) forgive();
     if (text.trim() && (isToAsk || text !== lastRead)) {
-      if (!read(text)) return;
       lastRead = text;
+      read(text);
     }
     if (isToAsk) ask();
   }
 
-  /** @param {string} text @returns {boolean} whether there was a request in it */
+  /** @param {string} text */
   function read(text) {
-    try {
-      change(parse(text));
-      return true;
-    } catch (error) {
-      fill(unread, reason(error));
+    const mine = parse(api, text).then((instead) => {
+      // What was changed or pasted meanwhile counts.
+      if (reading === mine) change(instead);
+    }, (error) => {
+      if (reading !== mine) return;
+      fill(unread, reason(error).replace(/^\/request\/query is not a valid query\. /, ""));
       isRead = false;
-      return false;
-    }
+      lastRead = "";
+    });
+    reading = mine;
   }
 
   function forgive() {
@@ -84,6 +88,7 @@ export function requestForm({ api, fleet }, begun, isSent, { changed, ask }) {
   /** @param {Wanted} instead */
   function change(instead) {
     wanted = instead;
+    reading = Promise.resolve();
     forgive();
     // A field that is just left must not be replaced before the focus is in the next.
     setTimeout(show);
@@ -126,6 +131,11 @@ export function requestForm({ api, fleet }, begun, isSent, { changed, ask }) {
   }
 
   async function readFlavors() {
+    const why = api.forbidden.get("berth:flavors:list");
+    if (why !== undefined) {
+      Object.assign(flavors, { disabled: true, title: why });
+      return;
+    }
     try {
       /** @type {{flavors: Flavor[]}} */
       const answer = await api.get("berth/v1/flavors");
@@ -142,6 +152,7 @@ export function requestForm({ api, fleet }, begun, isSent, { changed, ask }) {
   }
 
   show();
+  if (begun.query !== undefined) read(JSON.stringify(begun));
   void readNames();
   void readFlavors();
   return {
@@ -155,8 +166,9 @@ export function requestForm({ api, fleet }, begun, isSent, { changed, ask }) {
     get wanted() {
       return wanted;
     },
-    /** Whether all that was typed could be read. */
-    get isRead() {
+    /** Wait until all that was typed is read. @returns {Promise<boolean>} whether it could be */
+    settle: async () => {
+      await reading;
       return isRead;
     },
     change,

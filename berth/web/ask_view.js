@@ -6,13 +6,14 @@
  */
 
 import { refine } from "./address.js";
+import { ApiError } from "./api.js";
 import { CANDIDATES, answerPanel, refusalOf } from "./ask_answer.js";
 import { answerMap } from "./ask_map.js";
 import { requestForm } from "./ask_request.js";
 import { counted, el, field, fill, number, select } from "./dom.js";
 import { groupings } from "./fleet_view.js";
-import { follower, reason } from "./parts.js";
-import { asRequest, readJSON } from "./wanted.js";
+import { follower, reason, refusal } from "./parts.js";
+import { asRequest, readJSON, split } from "./wanted.js";
 
 /** @typedef {import("./main.js").Context} Context */
 /** @typedef {import("./main.js").View} View */
@@ -20,6 +21,7 @@ import { asRequest, readJSON } from "./wanted.js";
 /** @typedef {import("./answers.js").Explained} Explained */
 /** @typedef {import("./answers.js").Explanation} Explanation */
 /** @typedef {import("./ask_answer.js").Found} Found */
+/** @typedef {{wanted: Wanted, order: string, seconds?: number}} Question */
 
 const ORDERS = ["any", "pack", "spread", "random"].map((value) => ({ value }));
 /** Seconds for a question that one second was not enough for; the service takes its own limit. */
@@ -37,38 +39,46 @@ export function askView(context, { filters }) {
     by: filters.get("by") ?? (fleet.labelKeys.includes("zone") ? "zone" : ""),
     only: filters.get("only") ?? "",
   };
-  /** The request that was asked. @type {Wanted | null} */
-  let asked = null;
-  let isAnswered = false;
-  let turn = 0;
+  /** What was asked, and is asked again when the fleet changes. @type {Question | null} */
+  let question = null;
+  /** The question whose answer is shown. @type {Question | null} */
+  let answered = null;
+  /** Whether the service refused it: then it would again, whatever changes. */
+  let isRefused = false;
 
   const begun = requestIn(filters);
-  const request = requestForm(context, begun.wanted, filters.has("request"), { changed: compare, ask: () => void ask() });
+  const request = requestForm(context, begun.wanted, filters.has("request"), { changed: compare, ask });
   const answer = answerPanel(context, {
     askInstead: (wanted) => {
       request.change(wanted);
-      void ask();
+      ask();
     },
-    askPatiently: () => void ask({ seconds: PATIENT }),
+    askPatiently: () => {
+      if (question) begin({ ...question, seconds: PATIENT });
+    },
   });
-  const picture = answerMap(context, chosen, choose);
+  const picture = fleet.isLoaded ? answerMap(context, chosen, choose) : null;
   const since = el("p", { class: "hint" });
   const outdated = el("p", { class: "problem", role: "status" });
-  const following = follower(() => answered({ isQuiet: true }));
+  const following = follower(readAnswer);
   const answers = el("div", {}, answer.verdict, answer.help,
     el("div", { class: "controls" },
-      field("Group by", select(groupings(fleet), chosen.by, (by) => choose({ by }))),
+      picture && field("Group by", select(groupings(fleet), chosen.by, (by) => choose({ by }))),
       field("Order of candidates", select(ORDERS, chosen.order, (order) => {
         choose({ order });
-        if (isAnswered) void ask({ isQuiet: true });
+        if (!question) return;
+        question.order = order;
+        void following.ask();
       })), since),
-    el("div", { class: "split" }, picture.element, el("aside", {}, picture.legend, answer.nearest)), answer.candidates);
+    picture ? el("div", { class: "split" }, picture.element, el("aside", {}, picture.legend, answer.nearest))
+      : el("div", {}, refusal(context, "berth:fleet", "see the fleet: there is no map, and the answer does not follow it"), answer.nearest),
+    answer.candidates);
 
   /** Say whether the answer is to what the form has. */
   function compare() {
-    const isOther = asked !== null && JSON.stringify(asked) !== JSON.stringify(request.wanted);
+    const isOther = question !== null && JSON.stringify(question.wanted) !== JSON.stringify(request.wanted);
     fill(outdated, isOther && "The request has changed: ask again.");
-    answers.classList.toggle("stale", isOther);
+    answers.classList.toggle("stale", isOther || question !== answered);
     answer.help.inert = isOther;
   }
 
@@ -77,84 +87,86 @@ export function askView(context, { filters }) {
     Object.assign(chosen, changed);
     refine(changed);
     const key = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset.key;
-    picture.draw();
-    if (key) /** @type {HTMLElement | null} */ (picture.legend.querySelector(`[data-key="${CSS.escape(key)}"]`))?.focus();
+    picture?.draw();
+    if (key) /** @type {HTMLElement | null} */ (picture?.legend.querySelector(`[data-key="${CSS.escape(key)}"]`))?.focus();
   }
 
-  /** @param {{isQuiet?: boolean, seconds?: number}} [how] quiet: what is shown stays until there is an answer */
-  function ask(how) {
-    return following.asked(answered(how));
+  /** Ask what the form has. */
+  async function ask() {
+    if (await request.settle()) begin({ wanted: structuredClone(request.wanted), order: chosen.order });
   }
 
-  /** @param {{isQuiet?: boolean, seconds?: number}} [how] */
-  async function answered({ isQuiet = false, seconds } = {}) {
-    if (!request.isRead) return;
-    const own = ++turn;
-    const wanted = isQuiet && asked ? asked : structuredClone(request.wanted);
-    if (!isQuiet) begin(wanted);
-    try {
-      const { explanation, found } = await askService(context, wanted, chosen.order, seconds);
-      if (own !== turn) return;
-      if (!isQuiet) compare();
-      isAnswered = true;
-      answer.show(explanation, found, isQuiet);
-      showTime(explanation);
-      if (!picture.show(explanation, isQuiet)) following.changed();
-    } catch (error) {
-      if (own !== turn) return;
-      if (isQuiet && isAnswered) showDelay(error);
-      else refuse(wanted, error);
-    }
-  }
-
-  /** @param {Wanted} wanted */
-  function begin(wanted) {
-    asked = wanted;
+  /** The last answer goes when the next is there. @param {Question} asked */
+  function begin(asked) {
+    question = asked;
+    isRefused = false;
     compare();
-    // The last answer goes when the next is there.
-    answers.classList.add("stale");
     answer.say(el("p", {}, "Asking…"));
-    refine({ ...chosen, request: JSON.stringify(wanted) }, true);
+    refine({ ...chosen, request: JSON.stringify(asked.wanted) }, true);
+    void following.ask();
+  }
+
+  /** Read the answer to the question, and show it. @param {AbortSignal} signal */
+  async function readAnswer(signal) {
+    const asked = /** @type {Question} */ (question);
+    const isFollowing = asked === answered;
+    const hosts = [...fleet.hosts.keys()];
+    try {
+      const { explanation, found, splitting } = await askService(context, asked, signal);
+      if (signal.aborted) return;
+      answered = asked;
+      compare();
+      answer.show(explanation, found, splitting, isFollowing);
+      showTime(explanation);
+      if (picture && !picture.show(explanation, hosts, isFollowing)) following.changed();
+    } catch (error) {
+      if (signal.aborted) return;
+      if (isFollowing) showDelay(error);
+      else refuse(asked, error);
+    }
   }
 
   /** @param {Explanation} explanation */
   function showTime({ hosts }) {
-    fill(since, `As of ${new Date().toLocaleTimeString()}. The answer follows the fleet. `
+    fill(since, `As of ${new Date().toLocaleTimeString()}. ${picture ? "The answer follows the fleet. " : ""}`
       + `${number(hosts.fit)} of ${counted(hosts.total, "host")} fit.`);
   }
 
   /** @param {unknown} error */
   function showDelay(error) {
-    fill(since, `Not up to date: ${reason(error)} `, el("button", { type: "button", onclick: () => void ask() }, "Ask again"));
+    fill(since, `Not up to date: ${reason(error)} `, el("button", { type: "button", onclick: ask }, "Ask again"));
   }
 
-  /** @param {Wanted} wanted @param {unknown} error */
-  function refuse(wanted, error) {
-    const refusal = refusalOf(error);
-    isAnswered = false;
+  /** @param {Question} asked @param {unknown} error */
+  function refuse(asked, error) {
+    const refused = refusalOf(error);
+    answered = asked;
+    isRefused = !(error instanceof ApiError && error.passes);
     compare();
-    answer.refuse(refusal, wanted);
-    picture.clear();
+    answer.refuse(refused, asked.wanted);
+    picture?.clear();
     fill(since);
-    request.mark((refusal.pointer ?? "").replace(/^\/request/, ""));
+    request.mark((refused.pointer ?? "").replace(/^\/request/, ""));
   }
 
-  picture.draw();
+  picture?.draw();
   if (begun.problem) request.tell(begun.problem);
-  if (filters.has("request") && !begun.problem) void ask();
+  if (filters.has("request") && !begun.problem) ask();
   else answer.say(el("p", { class: "hint" }, "Paste what failed, or fill in the form; then ask."));
   return {
     title: "Ask",
     element: el("form", { onsubmit: (/** @type {Event} */ event) => {
       event.preventDefault();
       // What is being typed is read first.
-      setTimeout(() => ask());
+      setTimeout(ask);
     } }, request.top, el("div", { class: "split asking" }, request.element, el("div", {}, outdated, answers))),
-    changed: () => (asked ? following.changed() : picture.draw()),
+    changed: () => {
+      if (question && !isRefused) following.changed();
+      else picture?.draw();
+    },
     dispose: () => {
-      turn++;
       following.dispose();
-      picture.dispose();
+      picture?.dispose();
     },
   };
 }
@@ -178,17 +190,35 @@ function requestIn(filters) {
 
 /**
  * @param {Context} context
- * @param {Wanted} request
- * @param {string} by the order of the candidates
- * @param {number} [seconds]
- * @returns {Promise<{explanation: Explanation, found: Found}>}
+ * @param {Question} question
+ * @param {AbortSignal} signal
+ * @returns {Promise<{explanation: Explanation, found: Found, splitting: number}>}
  */
-async function askService({ api }, request, by, seconds) {
+async function askService({ api }, { wanted: request, order: by, seconds }, signal) {
   /** @type {Explained} */
-  const answer = await api.post("berth/v1/explain", { request, paint: true, ...(seconds ? { seconds } : {}) });
+  const answer = await api.post("berth/v1/explain", { request, paint: true, ...(seconds ? { seconds } : {}) }, signal);
   // The first alternative that fits counts.
   const explanation = answer.alternatives ? answer.alternatives.find(({ hosts }) => hosts.fit) ?? answer.alternatives[0] : answer;
-  if (!explanation.hosts.fit || explanation.unknown.length) return { explanation, found: null };
+  if (!explanation.hosts.fit || explanation.unknown.length) {
+    return { explanation, found: null, splitting: await countSplit(api, explanation, signal) };
+  }
   const body = { request, order: { by }, limit: CANDIDATES, per_host: 1 };
-  return { explanation, found: await api.post("berth/v1/candidates", body).catch((error) => ({ problem: reason(error) })) };
+  const found = await api.post("berth/v1/candidates", body, signal).catch((error) => ({ problem: reason(error) }));
+  return { explanation, found, splitting: 0 };
+}
+
+/**
+ * How many hosts fit if amounts may come from several providers, as the page would ask it: an
+ * explanation counts any number of providers.
+ *
+ * @param {import("./api.js").Api} api
+ * @param {Explanation} explanation
+ * @param {AbortSignal} signal
+ * @returns {Promise<number>}
+ */
+async function countSplit(api, { request, split_would_fit: count, unknown }, signal) {
+  const wanted = count && !unknown.length ? split(request) : null;
+  if (!wanted) return 0;
+  const asked = api.post("berth/v1/explain", { request: wanted, relaxations: false, nearest_max: 0 }, signal);
+  return await asked.then(({ hosts }) => hosts.fit, () => 0);
 }

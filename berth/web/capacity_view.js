@@ -6,7 +6,7 @@
 
 import { link, refine } from "./address.js";
 import { el, field, fill, number, select, table } from "./dom.js";
-import { difference, follower, items, part, textField } from "./parts.js";
+import { difference, items, part, refusal, textField } from "./parts.js";
 import { warningText } from "./words.js";
 
 /** @typedef {import("./main.js").Context} Context */
@@ -30,26 +30,28 @@ export function capacityView(context, address) {
   const filter = (/** @type {string} */ name) => address.filters.get(name) ?? "";
   const chosen = { by: filter("by"), drain: filter("drain"), like: filter("like"), count: filter("count") || "1" };
   const names = el("datalist", { id: "host-names" });
-  const answer = part("Capacity", async () => {
+  const refused = refusal(context, "berth:fleet", "see the fleet: its hosts and labels are not suggested here");
+  const answer = part("Capacity", async (signal) => {
     const { drain, nowhere } = drainOf();
     const scenario = scenarioOf(drain);
     /** @type {Capacity} */
     const result = await api.post("berth/v1/capacity", {
       ...(chosen.by ? { by: [chosen.by] } : {}), ...(scenario ? { what_if: scenario } : {}),
-    });
+    }, signal);
     return [
       el("ul", { class: "warnings" }, [...nowhere.map((label) => `No host has ${label}.`), ...result.warnings.map(warningText)]
         .map((text) => el("li", {}, text))),
       ...tables(result, chosen.by, scenario !== null),
       !result.complete && el("p", { class: "hint" }, "The time for counting ended: some of these numbers are bounds.")];
   });
-  const following = follower(answer.refresh);
 
   /** @param {Partial<typeof chosen>} change */
   function choose(change) {
     Object.assign(chosen, change);
     refine(change);
-    void following.asked(answer.refresh());
+    // What stands there is about something else.
+    answer.element.classList.add("stale");
+    void answer.refresh();
   }
 
   /** What shall be drained: hosts, and those of labels; and the labels that no host has. */
@@ -59,7 +61,7 @@ export function capacityView(context, address) {
     const drain = items(chosen.drain).flatMap((item) => {
       const [, key, value] = /^([^=]+)=(.*)$/.exec(item) ?? [];
       const hosts = [...fleet.hosts.values()];
-      if (!key || hosts.some(({ name }) => name === item)) return [item];
+      if (!key || !fleet.isLoaded || hosts.some(({ name }) => name === item)) return [item];
       const labelled = hosts.filter((host) => fleet.valuesOf(host, key).includes(value)).map(({ uuid }) => uuid);
       if (!labelled.length) nowhere.push(item);
       return labelled;
@@ -111,12 +113,12 @@ export function capacityView(context, address) {
     title: "Capacity",
     element: el("article", {}, el("h1", {}, "Capacity"),
       el("p", { class: "hint" }, "How many more of each flavor fit. Assume that hosts are drained or added to see now and then side by side; nothing is changed."),
+      refused,
       names, el("div", { class: "controls" },
         field("By", select([{ value: "", text: "the whole fleet" }, ...keys, { value: "aggregate" }], chosen.by, (by) => choose({ by }))),
         toDrain.element, drained, like.element, count.element),
       answer.element),
-    changed: following.changed,
-    dispose: following.dispose,
+    changed: answer.changed,
   };
 }
 

@@ -7,7 +7,7 @@
 import { link } from "./address.js";
 import { counted, el, field, fill, number, select, table } from "./dom.js";
 import { NAME, listing, tableOr } from "./listing.js";
-import { changeForm, changing, facts, follower, items, json, nowAndThen, part, refusal, textField } from "./parts.js";
+import { changeForm, changing, facts, items, json, nowAndThen, part, refusal, textField } from "./parts.js";
 import { effectText, moment } from "./words.js";
 
 /** @typedef {import("./main.js").Context} Context */
@@ -28,7 +28,7 @@ export function drainsView(context, address) {
   const { api } = context;
   /** @type {Begun} */
   let begun = { name: address.filters.get("name"), providers: address.filters.get("providers"), effect: "exclude" };
-  const view = listing(address, "Drains", "A drained host or device gets nothing new. What it has stays, and ending the drain restores everything.",
+  const view = listing(context, address, "berth:drains:list", "Drains", "A drained host or device gets nothing new. What it has stays, and ending the drain restores everything.",
     async () => {
       /** @type {{drains: Drain[]}} */
       const { drains } = await api.get("berth/v1/drains");
@@ -51,7 +51,9 @@ function drainView(context, name) {
   const forms = el("div", {});
   /** @type {OpenedDrain} */
   let drain;
+  const refused = refusal(context, "berth:drains:list", "see drains");
   const body = part(title, async () => {
+    if (refused) return [refused];
     drain = await api.get(path(name));
     return [
       facts({ Reason: drain.reason, Effect: effectText(drain.effect), Since: moment(drain.created_at), By: drain.created_by,
@@ -64,7 +66,7 @@ function drainView(context, name) {
     ];
   }, () => {
     // Once: what somebody types into it must outlive every change of the fleet.
-    if (!forms.hasChildNodes()) showForm();
+    if (!refused && !forms.hasChildNodes()) showForm();
   });
   function showForm() {
     fill(forms, drainForm(context, { ...drain, providers: namedText(drain) }, () => {
@@ -72,9 +74,7 @@ function drainView(context, name) {
       void body.refresh();
     }));
   }
-  const following = follower(body.refresh);
-  return { title, element: el("article", {}, el("h1", {}, title), body.element, forms), changed: following.changed,
-    dispose: following.dispose };
+  return { title, element: el("article", {}, el("h1", {}, title), body.element, forms), changed: body.changed };
 }
 
 /** The providers that a drain names, as the form reads them. @param {OpenedDrain} drain */
@@ -106,6 +106,7 @@ function drainForm(context, begun, done) {
   const traits = textField("All hosts with traits", "", "", { placeholder: "CUSTOM_FW_OLD" });
   const why = textField("Reason", begun.reason ?? "");
   let { effect } = begun;
+  let replaces = false;
   const body = () => {
     const selected = { ...(items(members.input.value).length ? { member_of: items(members.input.value) } : {}),
       ...(items(traits.input.value).length ? { required: items(traits.input.value) } : {}) };
@@ -122,6 +123,7 @@ function drainForm(context, begun, done) {
     preview: async () => {
       /** @type {import("./answers.js").WrittenDrain} */
       const shown = await api.json("PUT", `${written()}?dry_run=true`, body());
+      replaces = Boolean(shown.created_at);
       return [
         el("p", {}, `${counted(shown.hosts, "host")} with ${counted(shown.providers, "provider")} would get nothing new. `
           + `${counted(shown.consumers, "consumer")} would stay there.`),
@@ -132,6 +134,6 @@ function drainForm(context, begun, done) {
         !shown.complete && el("p", { class: "hint" }, "The time for counting ended: some of these numbers are too low."),
       ];
     },
-    act: () => api.json("PUT", written(), body()),
+    act: () => api.put(written(), body(), replaces),
   }, () => `Drain ${name.input.value}`);
 }

@@ -29,7 +29,15 @@ import { ApiError, pause } from "./api.js";
  * @property {boolean} drained whether its root is
  */
 /** @typedef {{providers: Map<string, Provider>, hosts: Map<string, Host>}} Copy */
-/** @typedef {{capacity: number, used: number}} Amount */
+/**
+ * What a tree has of a class.
+ *
+ * @typedef {object} Amount
+ * @property {number} capacity
+ * @property {number} used
+ * @property {number} providers that have an inventory of it
+ * @property {number} largest what is free of the one with most free
+ */
 
 /** Seconds for which a poll waits for a change: after a few more, a service that is silent has gone. */
 const POLL_S = 4;
@@ -37,6 +45,13 @@ const POLL_S = 4;
 const SILENT_S = 5;
 /** The same while it looks up a fleet, or changes that are long past. */
 const LOOKING_S = 30;
+/** Milliseconds from one poll to the next, at least: however much changes, while somebody looks, and while nobody does. */
+const [SEEN, HIDDEN] = [500, 10_000];
+/** The rules of the policy for the fleet, its labels and its drains. */
+const [FLEET, LABELS, DRAINS] = ["berth:fleet", "berth:aggregates:list", "berth:drains:list"];
+
+/** The code of a revision of another database. */
+const FOREIGN = "berth.revision.foreign";
 
 /** What the page knows of the fleet. Events: `loading`, `changed` (detail: roots), `live`. */
 export class Fleet extends EventTarget {
@@ -58,6 +73,8 @@ export class Fleet extends EventTarget {
   isReading = false;
   /** Why it does not follow. */
   trouble = "";
+  /** Whether that is because the caller may not: then the page does not ask again by itself. */
+  isRefused = false;
   /** Whether labels and drains are as of the revision. */
   #hasNames = false;
   /** @type {Host[] | null} */
@@ -76,6 +93,9 @@ export class Fleet extends EventTarget {
   /** Follow the fleet until `stop`, whatever happens to the service. */
   follow() {
     if (this.#following) return;
+    const why = this.api.forbidden.get(FLEET);
+    if (why !== undefined) return this.#refuse(why);
+    this.isRefused = false;
     this.#following = new AbortController();
     void this.#follow(this.#following.signal);
   }
@@ -84,7 +104,17 @@ export class Fleet extends EventTarget {
     this.#following?.abort();
     this.#following = null;
     this.#forget();
+    this.isRefused = false;
     this.#live(false, "");
+  }
+
+  /** @param {string} why */
+  #refuse(why) {
+    this.api.forbidden.set(FLEET, why);
+    this.#following = null;
+    this.isReading = false;
+    this.isRefused = true;
+    this.#live(false, why);
   }
 
   /** The hosts by name: numbers in names count as numbers. */
@@ -152,21 +182,25 @@ export class Fleet extends EventTarget {
       try {
         if (!this.revision) await this.#load(signal);
         for (;;) {
+          const began = Date.now();
           await this.#poll(signal);
           attempt = 0;
+          await rest(began);
         }
       } catch (error) {
         if (signal.aborted) return;
-        if (error instanceof ApiError && error.status === 410) {
-          // So long away that the changes are forgotten: read everything again.
+        if (error instanceof ApiError && (error.status === 410 || error.code === FOREIGN)) {
+          // So long away that the changes are forgotten, or another database: read everything again.
           this.revision = "";
           this.isReading = true;
           this.#live(false, "The page has missed too many changes, and is reading the whole fleet again.");
           if (attempt) await pause(attempt);
         } else {
+          const why = error instanceof Error ? error.message : String(error);
+          if (error instanceof ApiError && error.status === 403) return this.#refuse(why);
           this.isReading = false;
-          this.#live(false, error instanceof Error ? error.message : String(error));
-          // 401: whoever it was is signed out. All else may pass: a proxy's 404, a policy's 403.
+          this.#live(false, why);
+          // 401: whoever it was is signed out. All else may pass, such as a proxy's 404.
           if (error instanceof ApiError && error.status === 401) return;
           await pause(attempt);
         }
@@ -211,13 +245,15 @@ export class Fleet extends EventTarget {
     const path = `berth/v1/changes?after=${encodeURIComponent(this.revision)}&wait=${wait}`;
     /** @type {Set<string>} */
     const roots = new Set();
+    let isComplete = false;
     for await (const lines of this.api.lines(path, signal, wait ? wait + SILENT_S : LOOKING_S)) {
       for (const line of lines) {
-        if (line.change === undefined) this.revision = line.revision;
+        if (line.change === undefined) [this.revision, isComplete] = [line.revision, true];
         else if (line.change === "names") this.#hasNames = false;
         else this.#apply(line, roots);
       }
     }
+    if (!isComplete) throw new ApiError(0, "The answer broke off.");
     const isRenamed = !this.#hasNames;
     if (isRenamed) await this.#readNames(signal);
     this.#live(true, "");
@@ -229,8 +265,8 @@ export class Fleet extends EventTarget {
   /** @param {AbortSignal} signal */
   async #readNames(signal) {
     const [{ aggregates }, { drains }] = await Promise.all([
-      this.api.get("berth/v1/aggregates"),
-      this.api.get("berth/v1/drains").catch(withoutRight({ drains: [] })),
+      this.#readIfAllowed(LABELS, "berth/v1/aggregates", { aggregates: [] }),
+      this.#readIfAllowed(DRAINS, "berth/v1/drains", { drains: [] }),
     ]);
     signal.throwIfAborted();
     this.labels = new Map(aggregates.map((/** @type {any} */ one) => [one.uuid, one.labels]));
@@ -239,6 +275,20 @@ export class Fleet extends EventTarget {
       .map((/** @type {any} */ drain) => drain.name));
     for (const host of this.hosts.values()) host.drained = this.#isDrained(host.providers[0]);
     this.#hasNames = true;
+  }
+
+  /**
+   * @param {string} rule of the policy
+   * @param {string} path
+   * @param {any} instead of an answer that the caller may not have
+   */
+  async #readIfAllowed(rule, path, instead) {
+    if (this.api.forbidden.has(rule)) return instead;
+    return await this.api.get(path).catch((error) => {
+      if (!(error instanceof ApiError) || error.status !== 403) throw error;
+      this.api.forbidden.set(rule, error.message);
+      return instead;
+    });
   }
 
   /**
@@ -345,17 +395,23 @@ export class Fleet extends EventTarget {
 }
 
 /**
- * What stands for an answer that the caller may not have.
+ * Wait until the next poll is due, or somebody looks again.
  *
- * @template T
- * @param {T} instead
- * @returns {(error: unknown) => T}
+ * @param {number} began when the last one did
+ * @returns {Promise<void>}
  */
-function withoutRight(instead) {
-  return (error) => {
-    if (error instanceof ApiError && error.status === 403) return instead;
-    throw error;
-  };
+function rest(began) {
+  const wait = began + (document.hidden ? HIDDEN : SEEN) - Date.now();
+  if (wait <= 0) return Promise.resolve();
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", end);
+      resolve();
+    };
+    const timer = setTimeout(end, wait);
+    document.addEventListener("visibilitychange", end);
+  });
 }
 
 /**
@@ -378,9 +434,12 @@ export function amountsOf(providers) {
   const amounts = new Map();
   for (const provider of providers) {
     for (const name in provider.inventories) {
-      const amount = amounts.get(name) ?? { capacity: 0, used: 0 };
-      amount.capacity += capacityOf(provider.inventories[name]);
-      amount.used += provider.usages[name] ?? 0;
+      const amount = amounts.get(name) ?? { capacity: 0, used: 0, providers: 0, largest: 0 };
+      const [capacity, used] = [capacityOf(provider.inventories[name]), provider.usages[name] ?? 0];
+      amount.capacity += capacity;
+      amount.used += used;
+      amount.providers += 1;
+      amount.largest = Math.max(amount.largest, capacity - used);
       amounts.set(name, amount);
     }
   }

@@ -6,17 +6,18 @@
 
 import { link, refine } from "./address.js";
 import { Census, DRAINED } from "./census.js";
-import { NOTHING, STEPS, ofStep, stepOf, stepText } from "./colours.js";
+import { NOTHING, STEPS, inkOn, ofStep, stepOf, stepText } from "./colours.js";
 import { counted, el, field, fill, number, offer, select, short, table } from "./dom.js";
 import { amountsOf, fullnessOf } from "./fleet_state.js";
 import { refill } from "./keeping.js";
 import { FleetMap } from "./map.js";
+import { follower } from "./parts.js";
 
 /** @typedef {import("./main.js").Context} Context */
 /** @typedef {import("./main.js").View} View */
 /** @typedef {import("./fleet_state.js").Host} Host */
 /** @typedef {{name: string, hosts: Host[]}} Group */
-/** @typedef {{key: string, text: string, colour: string, hatched?: boolean}} Entry of a legend */
+/** @typedef {{key: string, text: string, colour: string, mark?: string, hatched?: boolean}} Entry of a legend */
 
 /** Hosts that a list shows at most. */
 const LISTED = 200;
@@ -162,11 +163,29 @@ export function groupsOf({ fleet }, hosts, by) {
 }
 
 /**
+ * What is free and used of each class.
+ *
+ * @param {Host} host
+ * @param {Map<string, boolean>} [asked] the classes to show, and whether one provider must have the
+ *   amount: then what counts is the largest that is free
+ */
+export function amountLines(host, asked) {
+  return [...amountsOf(host.providers)].filter(([name]) => !asked || asked.has(name))
+    .map(([name, { capacity, used, providers, largest }]) => {
+      const free = capacity - used;
+      const text = providers > 1 && asked?.get(name) ? `at most ${number(largest)} free of one provider, ${number(free)} in all`
+        : `${number(free)} free, ${number(used)} used${providers > 1 ? `, at most ${number(largest)} free of one provider` : ""}`;
+      return el("div", {}, `${name} ${text}`);
+    });
+}
+
+/**
  * A map with its buttons and what the pointer is on.
  *
  * @param {Context} context
+ * @param {(host: Host) => (HTMLElement | false)[]} [describe] what to say of a host beside its name
  */
-export function hostMap(context) {
+export function hostMap(context, describe = amountLines) {
   const tip = el("div", { class: "tip", hidden: true });
   let pointed = { uuid: "", x: 0, y: 0 };
   const map = new FleetMap(
@@ -174,16 +193,18 @@ export function hostMap(context) {
       pointed = { uuid: host?.uuid ?? "", x, y };
       showTip();
     },
-    (host) => context.go(link("hosts", host.uuid)));
+    (host, isApart) => {
+      const address = link("hosts", host.uuid);
+      if (isApart) window.open(address);
+      else context.go(address);
+    });
 
   function showTip() {
     const { x, y } = pointed;
     const host = context.fleet.hosts.get(pointed.uuid);
     tip.hidden = !host;
     if (!host) return;
-    fill(tip, el("strong", {}, host.name), host.drained && " drained",
-      [...amountsOf(host.providers)].map(([name, { capacity, used }]) =>
-        el("div", {}, `${name} ${number(capacity - used)} free, ${number(used)} used`)));
+    fill(tip, el("strong", {}, host.name), host.drained && " drained", describe(host));
     const left = Math.min(x + 14, map.canvas.clientWidth - tip.offsetWidth - 4);
     const isLow = y + 14 + tip.offsetHeight > map.canvas.clientHeight;
     tip.style.left = `${Math.max(0, left)}px`;
@@ -241,9 +262,10 @@ function legendOf(legend, groups, count, only, choose) {
   const columns = groups.length > 1 && groups.length <= COLUMNS ? groups.map(({ name }) => name) : [];
   const shown = legend.filter(({ key }) => count(key, "") || key === only);
   return table("Hosts by colour", ["Colour", "Hosts#", ...columns.map((name) => `${name}#`)],
-    shown.map(({ key, text, colour, hatched }) => {
-      const swatch = el("span", { class: hatched ? "swatch hatched" : "swatch" });
+    shown.map(({ key, text, colour, mark, hatched }) => {
+      const swatch = el("span", { class: hatched ? "swatch hatched" : "swatch", "data-mark": mark });
       swatch.style.backgroundColor = colour;
+      swatch.style.color = inkOn(colour);
       const button = el("button", {
         type: "button", class: "entry", "aria-pressed": String(only === key), "data-key": key,
         // What is chosen may have changed since the button was made.
@@ -287,7 +309,7 @@ function totalsTable(fleet, census, stranded) {
 class Stranded {
   #context;
   #show;
-  #timer = 0;
+  #following = follower((signal) => this.#read(signal), STRANDED_EVERY);
   /** @type {Map<string, {amount: number, isBound: boolean}>} */
   #amounts = new Map();
 
@@ -295,7 +317,7 @@ class Stranded {
   constructor(context, show) {
     this.#context = context;
     this.#show = show;
-    void this.#read();
+    this.changed();
   }
 
   get isKnown() {
@@ -309,26 +331,20 @@ class Stranded {
   }
 
   changed() {
-    this.#timer ||= window.setTimeout(() => void this.#read(), STRANDED_EVERY);
+    if (!this.#context.api.forbidden.has(CAPACITY)) this.#following.changed();
   }
 
   dispose() {
-    clearTimeout(this.#timer);
-    this.#timer = -1;
+    this.#following.dispose();
   }
 
-  async #read() {
+  /** @param {AbortSignal} signal */
+  async #read(signal) {
     const { api } = this.#context;
-    if (document.hidden) {
-      document.addEventListener("visibilitychange", () => this.#timer < 0 || void this.#read(), { once: true });
-      return;
-    }
-    const answer = api.forbidden.has(CAPACITY) ? null : await api.post("berth/v1/capacity", {}).catch((error) => {
+    const answer = await api.post("berth/v1/capacity", {}, signal).catch((error) => {
       if (error.status === 403) api.forbidden.set(CAPACITY, error.message);
     });
-    if (this.#timer < 0) return;
-    this.#timer = 0;
-    if (answer) this.#put(answer);
+    if (answer && !signal.aborted) this.#put(answer);
   }
 
   /** @param {any} answer */

@@ -8,7 +8,7 @@ import { link } from "./address.js";
 import { counted, el, fill, number, table } from "./dom.js";
 import { capacityOf } from "./fleet_state.js";
 import { refill } from "./keeping.js";
-import { facts, json, part } from "./parts.js";
+import { facts, json, part, refusal } from "./parts.js";
 import { amountsText, effectText, labelText, moment } from "./words.js";
 
 /** @typedef {import("./main.js").Context} Context */
@@ -20,6 +20,9 @@ import { amountsText, effectText, labelText, moment } from "./words.js";
 
 /** Consumers that a table shows at most: a shared pool may have tens of thousands. */
 const SHOWN = 500;
+const CONSUMERS = "berth/v1/consumers";
+/** The rule of the policy for lists of them. */
+const LIST = "berth:consumers:list";
 
 /** @param {Context} context @param {Address} address @returns {View} */
 export function hostView(context, address) {
@@ -34,8 +37,12 @@ export function hostView(context, address) {
   const summary = el("div", {});
   const tree = el("ul", { class: "tree", "aria-label": "Providers" });
   const raw = json(null);
-  const consumers = part("Consumers", async () => consumersTable(context, await readConsumers(context, { host: root })));
+  const unlisted = refusal(context, LIST, "see consumers");
+  const consumers = part("Consumers", async (signal) => unlisted ? [unlisted]
+    : consumersTable(context, await api.first(CONSUMERS, { host: root, ...api.scope(LIST) }, SHOWN, signal)));
+  const refused = refusal(context, "berth:drains:list", "see drains");
   const drains = part("Drains", async () => {
+    if (refused) return [refused];
     /** @type {{drains: NamingDrain[]}} */
     const found = await api.get(`berth/v1/drains?host=${root}`);
     return found.drains.length ? [table("Drains", ["Drain", "Effect", "Reason", "Providers", "Since", "By"],
@@ -68,8 +75,8 @@ export function hostView(context, address) {
     changed: (roots) => {
       if (roots && !roots.has(root)) return;
       show();
-      void consumers.refresh();
-      void drains.refresh();
+      consumers.changed();
+      drains.changed();
     },
   };
 }
@@ -130,9 +137,11 @@ export function consumerView(context, address) {
   /** The hosts of which it holds something. @type {Set<string>} */
   let hosts = new Set();
   const hostOf = (/** @type {string} */ provider) => fleet.hosts.get(fleet.providers.get(provider)?.root ?? "");
+  const refused = refusal(context, "berth:consumers:show", "see consumers");
   const all = part("Consumer", async () => {
+    if (refused) return [refused];
     /** @type {Consumer} */
-    const consumer = await api.get(`berth/v1/consumers/${path}`);
+    const consumer = await api.get(`${CONSUMERS}/${path}`);
     hosts = new Set(Object.keys(consumer.allocations).map((uuid) => hostOf(uuid)?.uuid ?? ""));
     return [
       facts({
@@ -142,39 +151,29 @@ export function consumerView(context, address) {
           el("a", { href: link("leases", "", { consumer: consumer.uuid }) }, consumer.lease ? "Renew or end" : "Give it a lease")),
       }),
       table("What it holds", ["Provider", "Host", "Resources"], Object.entries(consumer.allocations).map(([uuid, held]) =>
-        [el("a", { href: link("hosts", uuid) }, held.name), hostOf(uuid)?.name, amountsText(held.resources)])),
+        [fleet.providers.has(uuid) ? el("a", { href: link("hosts", uuid) }, held.name) : held.name, hostOf(uuid)?.name, amountsText(held.resources)])),
+      refusal(context, "berth:fleet", "see the fleet: the hosts of these providers are not named"),
       json(consumer),
     ];
   });
   return { title: "Consumer", element: el("article", {}, el("h1", {}, "Consumer"), all.element),
-    changed: (roots) => void ((!roots || [...hosts].some((host) => roots.has(host))) && all.refresh()) };
+    changed: (roots) => {
+      if (!roots || [...hosts].some((host) => roots.has(host))) all.changed();
+    } };
 }
 
-/** @param {Context} context @param {Record<string, string>} filters @returns {Promise<Consumer[]>} one more than are shown */
-async function readConsumers({ api }, filters) {
-  /** @type {Consumer[]} */
-  const consumers = [];
-  const stop = new AbortController();
-  for await (const lines of api.lines(`berth/v1/consumers?${new URLSearchParams(filters)}`, stop.signal)) {
-    consumers.push(...lines.filter((line) => line.uuid));
-    if (consumers.length > SHOWN) break;
-  }
-  stop.abort();
-  return consumers;
-}
-
-/** @param {Context} context @param {Consumer[]} consumers */
-function consumersTable({ fleet }, consumers) {
+/** @param {Context} context @param {{items: Consumer[], isCut: boolean}} listed */
+function consumersTable({ fleet }, { items: consumers, isCut }) {
   if (!consumers.length) return [el("p", {}, "No consumer holds anything here.")];
   return [
     table("Who holds what", ["Consumer", "Type", "Project", "Holds", "Leased until"],
-      consumers.slice(0, SHOWN).map((consumer) => [
+      consumers.map((consumer) => [
         el("a", { href: link("consumers", consumer.uuid) }, consumer.name ?? consumer.uuid), consumer.consumer_type, consumer.project_id,
         el("div", {}, Object.entries(consumer.allocations).map(([uuid, { name, resources }]) =>
           el("div", {}, fleet.providers.has(uuid) ? el("a", { href: link("hosts", uuid) }, name) : name, ` ${amountsText(resources)}`))),
         moment(consumer.lease?.expires_at),
       ])),
-    consumers.length > SHOWN && el("p", { class: "hint" }, `The first ${counted(SHOWN, "consumer")} are shown.`),
+    isCut && el("p", { class: "hint" }, `The first ${counted(SHOWN, "consumer")} are shown.`),
   ];
 }
 

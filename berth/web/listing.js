@@ -6,8 +6,9 @@
 
 import { refine } from "./address.js";
 import { el, field, fill, table } from "./dom.js";
-import { part } from "./parts.js";
+import { part, refusal } from "./parts.js";
 
+/** @typedef {import("./main.js").Context} Context */
 /** @typedef {import("./address.js").Address} Address */
 /** @typedef {import("./dom.js").Child} Child */
 
@@ -17,16 +18,19 @@ export const NAME = { required: true, pattern: "(?!\\.{1,2}$)[A-Za-z0-9._\\-]{1,
 /**
  * A list with a filter, which is a part of the address, and a form below it.
  *
+ * @param {Context} context
  * @param {Address} address
+ * @param {string} rule of the policy, for reading
  * @param {string} title
  * @param {string} hint
  * @param {() => Promise<Child[]>} read
  * @param {() => HTMLElement} form
  */
-export function listing(address, title, hint, read, form) {
+export function listing(context, address, rule, title, hint, read, form) {
   const filter = el("input", { type: "search", value: address.filters.get("filter") ?? "", spellcheck: "false" });
   const forms = el("div", {});
-  const list = part(title, read, narrow);
+  const refused = refusal(context, rule, `see ${title.toLowerCase()}`);
+  const list = part(title, refused ? async () => [refused] : read, narrow);
   function narrow() {
     const text = filter.value.trim().toLowerCase();
     for (const row of list.element.querySelectorAll("tbody tr")) {
@@ -42,7 +46,9 @@ export function listing(address, title, hint, read, form) {
   return {
     title,
     element: el("article", {}, el("h1", {}, title), el("p", { class: "hint" }, hint), field("Filter", filter), list.element, forms),
-    changed: () => void list.refresh(),
+    changed: () => {
+      if (!refused) list.changed();
+    },
     /** After a change of one's own: the list is read again, and the form is empty again. */
     done: () => {
       showForm();

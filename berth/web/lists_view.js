@@ -20,20 +20,23 @@ import { amountsText, durationText, labelText, moment } from "./words.js";
 /** @typedef {import("./answers.js").Consumer} Consumer */
 /** @typedef {import("./answers.js").Aggregate} Aggregate */
 
+/** Leases that are shown at most. */
+const LEASES = 1000;
 /** Milliseconds between two looks at the leases, of which the fleet's changes say nothing. */
 const LEASES_EVERY = 5000;
 
 /** @param {Context} context @param {Address} address @returns {View} */
 export function leasesView(context, address) {
   const { api } = context;
-  const rule = "berth:leases:update";
+  const [reading, rule] = ["berth:leases:list", "berth:leases:update"];
+  const project = api.projects.get(reading);
   let begun = address.filters.get("consumer") ?? "";
-  const view = listing(address, "Leases", "At the end of its lease, a consumer loses everything that it holds.",
+  const view = listing(context, address, reading, "Leases", "At the end of its lease, a consumer loses everything that it holds.",
     async () => {
-      /** @type {Lease[]} */
-      const leases = [];
-      for await (const lines of api.lines("berth/v1/leases")) leases.push(...lines.filter((line) => line.consumer));
-      return [refusal(context, rule, "change leases"), tableOr(leases.map((lease) => [
+      /** @type {{items: Lease[], isCut: boolean}} */
+      const { items: leases, isCut } = await api.first("berth/v1/leases", api.scope(reading), LEASES);
+      return [refusal(context, rule, "change leases"), isCut && el("p", { class: "hint" }, `The first ${number(LEASES)} leases are shown.`),
+        project && el("p", { class: "hint" }, `You see the leases of your project ${project}.`), tableOr(leases.map((lease) => [
         el("a", { href: link("consumers", lease.consumer) }, lease.name ?? lease.consumer), lease.project_id, lease.user_id,
         moment(lease.expires_at), durationText(lease.seconds_left),
         el("span", { class: "controls" },
@@ -63,7 +66,7 @@ export function leasesView(context, address) {
         },
       }, () => `Lease ${consumer.input.value}`);
     });
-  const timer = setInterval(() => document.hidden || view.changed(), LEASES_EVERY);
+  const timer = setInterval(view.changed, LEASES_EVERY);
   return { ...view, changed: undefined, dispose: () => clearInterval(timer) };
 }
 
@@ -85,7 +88,7 @@ export function flavorsView(context, address) {
   let begun = none;
   const named = (/** @type {string} */ name) => flavors.find((flavor) => flavor.name === name);
   const path = (/** @type {string} */ name) => `berth/v1/flavors/${encodeURIComponent(name)}`;
-  const view = listing(address, "Flavors", "A flavor is a request with a name.",
+  const view = listing(context, address, "berth:flavors:list", "Flavors", "A flavor is a request with a name.",
     async () => {
       ({ flavors } = await api.get("berth/v1/flavors"));
       return [refusal(context, rule, "change flavors"), tableOr(flavors.map((flavor) => [
@@ -103,18 +106,20 @@ export function flavorsView(context, address) {
       const request = el("textarea", { rows: 8, spellcheck: "false" }, JSON.stringify(begun.request, null, 2));
       const description = textField("Description", begun.description);
       const expose = el("input", { type: "checkbox", checked: begun.expose });
+      let replaces = false;
       return changeForm(context, "Create or replace a flavor", [name.element, field("Request, as JSON", request), description.element,
         el("label", { class: "check" }, expose, " Show its capacity in the metrics")], {
         rule, text: "Save…",
         preview: async () => {
           const known = named(name.input.value.trim());
+          replaces = known !== undefined;
           const counts = await count({ requests: { new: readJSON(request.value) }, flavors: known ? [known.name] : [] });
           return [
             known && el("p", {}, "It replaces ", requestText(known.request), "."),
             known && countText("Before", counts[known.name]), countText(known ? "After" : "Now", counts.new)];
         },
-        act: () => api.json("PUT", path(name.input.value.trim()),
-          { request: readJSON(request.value), expose: expose.checked, description: description.input.value }),
+        act: () => api.put(path(name.input.value.trim()),
+          { request: readJSON(request.value), expose: expose.checked, description: description.input.value }, replaces),
         done: () => {
           begun = none;
           view.done();
@@ -146,7 +151,7 @@ export function labelsView(context, address) {
   let begun = none;
   /** @type {Aggregate[]} */
   let aggregates = [];
-  const view = listing(address, "Labels", "Labels give aggregates names, zones and racks. A host has the labels of the aggregates that its root is in.",
+  const view = listing(context, address, "berth:aggregates:list", "Labels", "Labels give aggregates names, zones and racks. A host has the labels of the aggregates that its root is in.",
     async () => {
       ({ aggregates } = await api.get("berth/v1/aggregates"));
       return [refusal(context, rule, "change labels"), tableOr(aggregates.map(({ uuid, labels, members }) => [
@@ -162,9 +167,10 @@ export function labelsView(context, address) {
       return changeForm(context, "Label an aggregate", [uuid.element, field("Labels", labels, "All of them, each on a line of its own.")], {
         rule, text: "Save…",
         preview: async () => {
+          const before = aggregates.find((each) => each.uuid === uuid.input.value.trim());
           const members = [...fleet.hosts.values()].filter((host) => host.providers[0].aggregates.includes(uuid.input.value.trim())).length;
-          return [facts({ Before: labelText(fleet.labels.get(uuid.input.value.trim()), "no labels"), After: labelText(pairs(), "no labels"),
-            Concerns: counted(members, "host") })];
+          return [facts({ Before: labelText(before?.labels, "no labels"), After: labelText(pairs(), "no labels"),
+            Concerns: fleet.isLoaded ? counted(members, "host") : counted(before?.members ?? 0, "provider") })];
         },
         act: () => api.json("PUT", `berth/v1/aggregates/${encodeURIComponent(uuid.input.value.trim())}`, { labels: pairs() }),
         done: () => {

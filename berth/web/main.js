@@ -14,7 +14,7 @@ import { Fleet } from "./fleet_state.js";
 import { fleetView } from "./fleet_view.js";
 import { consumerView, hostView } from "./host_view.js";
 import { flavorsView, labelsView, leasesView } from "./lists_view.js";
-import { reason } from "./parts.js";
+import { reason, refusal } from "./parts.js";
 import { searchBox } from "./search.js";
 import { serviceView } from "./service_view.js";
 
@@ -28,21 +28,22 @@ import { serviceView } from "./service_view.js";
  */
 
 /**
- * The views; `needsFleet`: there is nothing to show before the fleet has been read.
+ * The views; `fleet`: they show nothing without the fleet, or less to whoever may not read it. Both
+ * wait until it has been read.
  *
- * @type {Record<string, {text?: string, needsFleet?: boolean,
+ * @type {Record<string, {text?: string, fleet?: "needed" | "used",
  *   open: (context: Context, address: import("./address.js").Address) => View}>}
  */
 const VIEWS = {
-  fleet: { text: "Fleet", needsFleet: true, open: fleetView },
-  ask: { text: "Ask", needsFleet: true, open: askView },
-  capacity: { text: "Capacity", needsFleet: true, open: capacityView },
+  fleet: { text: "Fleet", fleet: "needed", open: fleetView },
+  ask: { text: "Ask", fleet: "used", open: askView },
+  capacity: { text: "Capacity", fleet: "used", open: capacityView },
   drains: { text: "Drains", open: drainsView },
   leases: { text: "Leases", open: leasesView },
   flavors: { text: "Flavors", open: flavorsView },
-  labels: { text: "Labels", needsFleet: true, open: labelsView },
+  labels: { text: "Labels", fleet: "used", open: labelsView },
   service: { text: "Service", open: serviceView },
-  hosts: { needsFleet: true, open: hostView },
+  hosts: { fleet: "needed", open: hostView },
   consumers: { open: consumerView },
 };
 
@@ -64,6 +65,8 @@ const fleet = new Fleet(api);
 const context = { api, fleet, go: (address) => void (location.hash = address) };
 /** @type {View | null} */
 let view = null;
+/** Whether the view was opened without the fleet, of which it would show something. */
+let lacksFleet = false;
 /** When the page ceased to be live; null while it is. @type {Date | null} */
 let lostAt = null;
 let repainting = 0;
@@ -86,15 +89,17 @@ function showHeader() {
 
 function showLight() {
   light.className = fleet.isLive ? "light live" : "light";
+  light.hidden = fleet.isRefused && !fleet.isLoaded;
   fill(light, fleet.isLive ? "Live" : fleet.isLoaded || fleet.trouble ? "Not live" : "Reading");
   // What could not be read in the meantime is read now; a policy may have changed with the service.
-  if (fleet.isLive && lostAt) void api.readRights().then(() => changed(null));
+  if (fleet.isLive && lostAt) void api.readRights().catch(() => undefined).then(() => changed(null));
   lostAt = fleet.isLive ? null : lostAt ?? new Date();
-  fill(notices, lostAt && fleet.trouble && el("p", { class: "problem" }, fleet.isLoaded
-    ? `${fleet.trouble} You see the fleet as it was at ${lostAt.toLocaleTimeString()}.${fleet.isReading ? "" : AGAIN}`
+  fill(notices, lostAt && fleet.trouble && (fleet.isLoaded || !fleet.isRefused) && el("p", { class: "problem" }, fleet.isLoaded
+    ? `${fleet.trouble} You see the fleet as it was at ${lostAt.toLocaleTimeString()}.${fleet.isReading || fleet.isRefused ? "" : AGAIN}`
     : `The fleet cannot be read. ${fleet.trouble}${AGAIN}`));
   const progress = document.getElementById("progress");
-  if (progress) fill(progress, progressText());
+  if (progress && fleet.isRefused) open();
+  else if (progress) fill(progress, progressText());
 }
 
 function progressText() {
@@ -104,23 +109,31 @@ function progressText() {
 function open() {
   view?.dispose?.();
   view = null;
+  if (fleet.isRefused && !fleet.isLoaded && /^#?\/?$/.test(location.hash)) history.replaceState(null, "", link("ask"));
   const address = current();
   const name = Object.hasOwn(VIEWS, address.view) ? address.view : "fleet";
   for (const each of links) {
     if (each.hash === link(name)) each.setAttribute("aria-current", "page");
     else each.removeAttribute("aria-current");
   }
-  if (VIEWS[name].needsFleet && !fleet.isLoaded) {
+  const use = VIEWS[name].fleet;
+  lacksFleet = use !== undefined && !fleet.isLoaded;
+  if (lacksFleet && !fleet.isRefused) {
     fill(content, el("p", { id: "progress" }, progressText()));
     return;
   }
   try {
-    view = VIEWS[name].open(context, address);
+    view = lacksFleet && use === "needed" ? refusedView() : VIEWS[name].open(context, address);
   } catch (error) {
     view = brokenView(error);
   }
   document.title = `${view.title} – berth`;
   fill(content, view.element);
+}
+
+/** What stands for a view of which the caller may see nothing. @returns {View} */
+function refusedView() {
+  return { title: "Fleet", element: el("article", {}, el("h1", {}, "Fleet"), refusal(context, "berth:fleet", "see the fleet") || "") };
 }
 
 /** What stands for a view that an address, or an answer, has broken. @param {unknown} error @returns {View} */
@@ -134,13 +147,15 @@ function brokenView(error) {
 function navigate() {
   if (!api.isSignedIn) return;
   open();
+  // Once more for each view that somebody opens: the policy may have changed.
+  if (fleet.isRefused) void api.readRights().catch(() => undefined).then(() => fleet.follow());
   window.scrollTo(0, 0);
   content.focus({ preventScroll: true });
 }
 
 /** @param {Set<string> | null} roots */
 function changed(roots) {
-  if (!view) {
+  if (!view || (lacksFleet && fleet.isLoaded)) {
     open();
     return;
   }

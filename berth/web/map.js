@@ -8,12 +8,12 @@
  * @module
  */
 
-import { hatchOn } from "./colours.js";
+import { inkOn } from "./colours.js";
 import { el } from "./dom.js";
 
 /** @typedef {import("./fleet_state.js").Host} Host */
 /** @typedef {{name: string, hosts: Host[]}} Group */
-/** @typedef {{colour: string, dim: boolean}} Paint */
+/** @typedef {{colour: string, dim: boolean, mark?: string}} Paint mark: a letter on large tiles */
 /** @typedef {Group & {x: number, y: number, width: number, height: number}} Placed */
 
 /** World units between groups. */
@@ -24,6 +24,8 @@ const [TITLE_MANY, TITLE_FEW, FEW] = [2, 8, 12];
 /** Pixels of a tile from which on tiles are drawn one by one. */
 const BIG = 5;
 const ZOOM_MAX = 80;
+/** The same, from which on their marks can be read, and how much of a tile a mark takes. */
+const [LEGIBLE, MARK] = [14, 0.55];
 /** Pixels that stay free around everything, left and right or above and below together. */
 const MARGIN = 16;
 /** What is left of a colour that is dimmed, also as a byte. */
@@ -31,6 +33,8 @@ const DIM = 0.15;
 const DIM_BYTE = "26";
 /** Pixels that a pointer may move in a click. */
 const CLICK = 4;
+/** Buttons of a mouse. */
+const [LEFT, MIDDLE] = [0, 1];
 
 export class FleetMap {
   /** @type {Placed[]} */
@@ -52,7 +56,7 @@ export class FleetMap {
 
   /**
    * @param {(host: Host | null, x: number, y: number) => void} hover
-   * @param {(host: Host) => void} open
+   * @param {(host: Host, isApart: boolean) => void} open apart: in a tab of its own
    */
   constructor(hover, open) {
     this.hover = hover;
@@ -191,20 +195,27 @@ export class FleetMap {
     const rows = Math.ceil((this.canvas.clientHeight - y) / scale - group.y);
     const last = Math.min(group.hosts.length, Math.max(0, rows) * group.width);
     const size = scale - (scale > 8 ? 1 : 0.5);
+    context.font = `${Math.round(MARK * size)}px system-ui, sans-serif`;
+    [context.textAlign, context.textBaseline] = ["center", "middle"];
     for (let at = first; at < last; at++) {
       const host = group.hosts[at];
-      const { colour, dim } = this.#paint(host);
+      const { colour, dim, mark } = this.#paint(host);
       const left = x + (group.x + (at % group.width)) * scale;
       const top = y + (group.y + Math.floor(at / group.width)) * scale;
       context.globalAlpha = dim ? DIM : 1;
       context.fillStyle = colour;
       context.fillRect(left, top, size, size);
       if (host.drained) {
-        context.fillStyle = this.#hatching(context, hatchOn(colour)) ?? colour;
+        context.fillStyle = this.#hatching(context, inkOn(colour)) ?? colour;
         context.fillRect(left, top, size, size);
+      }
+      if (mark && scale >= LEGIBLE && !host.drained) {
+        context.fillStyle = inkOn(colour);
+        context.fillText(mark, left + size / 2, top + size / 2);
       }
     }
     context.globalAlpha = 1;
+    context.textAlign = "start";
   }
 
   /** @param {CanvasRenderingContext2D} context */
@@ -235,7 +246,7 @@ export class FleetMap {
       group.hosts.forEach((host, at) => {
         const { colour, dim } = this.#paint(host);
         const value = valueOf(colour, dim);
-        const line = host.drained ? valueOf(hatchOn(colour), dim) : value;
+        const line = host.drained ? valueOf(inkOn(colour), dim) : value;
         const [x, y] = placeOf(group, at);
         const above = 4 * (y * width + x);
         pixels.setUint32(above, value);
@@ -265,7 +276,7 @@ export class FleetMap {
     else {
       context.fillRect(x, y, 1, 1);
       context.fillRect(x + 1, y + 1, 1, 1);
-      context.fillStyle = hatchOn(colour);
+      context.fillStyle = inkOn(colour);
       context.fillRect(x + 1, y, 1, 1);
       context.fillRect(x, y + 1, 1, 1);
     }
@@ -358,9 +369,15 @@ export class FleetMap {
     /** @type {Map<number, {x: number, y: number}>} */
     const pointers = new Map();
     canvas.addEventListener("pointerdown", (event) => {
+      // The right button has the browser's menu.
+      if (event.button !== LEFT && event.button !== MIDDLE) return;
       pointers.set(event.pointerId, { x: event.offsetX, y: event.offsetY });
-      moved = 0;
+      moved = pointers.size > 1 ? CLICK : 0;
       canvas.setPointerCapture(event.pointerId);
+    });
+    canvas.addEventListener("mousedown", (event) => {
+      // Otherwise some browsers begin to scroll.
+      if (event.button === MIDDLE) event.preventDefault();
     });
     canvas.addEventListener("pointermove", (event) => {
       const { offsetX: x, offsetY: y } = event;
@@ -382,9 +399,9 @@ export class FleetMap {
       pointers.set(event.pointerId, { x, y });
     });
     canvas.addEventListener("pointerup", (event) => {
-      pointers.delete(event.pointerId);
-      const host = moved < CLICK ? this.#hostAt(event.offsetX, event.offsetY) : null;
-      if (host) this.open(host);
+      const isClick = pointers.delete(event.pointerId) && moved < CLICK;
+      const host = isClick ? this.#hostAt(event.offsetX, event.offsetY) : null;
+      if (host) this.open(host, event.button === MIDDLE || event.ctrlKey || event.metaKey || event.shiftKey);
     });
     canvas.addEventListener("pointercancel", (event) => pointers.delete(event.pointerId));
     canvas.addEventListener("pointerleave", () => this.hover(null, 0, 0));

@@ -17,74 +17,92 @@ const AGAIN = 2000;
  * so many times what the last question took. */
 const [SOON, LATE] = [1000, 5000];
 const REST = 10;
+/** The most for a part of a view, which may cost a worker seconds. */
+const LATE_PART = 20_000;
 
 /**
- * A part of a view that shows what it reads, or why it cannot. `refresh` reads it again, never
- * twice at the same time, and replaces what has changed.
+ * A part of a view that shows what it reads, or why it cannot. Whatever has not changed stays.
  *
  * @param {string} label
- * @param {() => Promise<Child[]>} read
+ * @param {(signal: AbortSignal) => Promise<Child[]>} read
  * @param {() => void} [after] what is to be done with the elements that are shown then
  */
 export function part(label, read, after = () => {}) {
   const element = el("section", { "aria-label": label }, "Reading…");
-  let isReading = false;
-  let isStale = false;
-  async function refresh() {
-    isStale = true;
-    if (isReading) return;
-    isReading = true;
-    while (isStale) {
-      isStale = false;
-      try {
-        refill(element, await read());
-        after();
-      } catch (error) {
-        fill(element, el("p", { class: "problem", role: "alert" }, reason(error)));
-        if (error instanceof ApiError && error.passes) {
-          setTimeout(() => element.isConnected && void refresh(), AGAIN);
-        }
-      }
+  let isRefused = false;
+  const following = follower(async (signal) => {
+    try {
+      const shown = await read(signal);
+      if (signal.aborted) return;
+      refill(element, shown);
+      after();
+    } catch (error) {
+      if (signal.aborted) return;
+      fill(element, el("p", { class: "problem", role: "alert" }, reason(error)));
+      isRefused = error instanceof ApiError && error.status === 403;
+      if (error instanceof ApiError && error.passes) setTimeout(changed, AGAIN);
     }
-    isReading = false;
+    element.classList.remove("stale");
+  }, SOON, LATE_PART);
+  /** What it shows may have changed. Whoever may not read it is not asked again. */
+  function changed() {
+    if (element.isConnected && !isRefused) following.changed();
   }
-  void refresh();
-  return { element, refresh };
+  void following.ask();
+  return { element, refresh: following.ask, changed };
 }
 
 /**
- * Follows the fleet with a question that costs the service something: soon after a change, but not
- * more often than the service can bear, and only while somebody looks.
+ * Asks the service a question, and the same again after the fleet has changed: one at a time, so
+ * that an answer that came is the one to show; soon, but not more often than the service can bear;
+ * and only while somebody looks.
  *
- * @param {() => Promise<unknown>} ask
+ * @param {(signal: AbortSignal) => Promise<void>} ask shows the answer, unless it is aborted
+ * @param {number} [least] milliseconds between two questions
+ * @param {number} [most]
  */
-export function follower(ask) {
+export function follower(ask, least = SOON, most = LATE) {
   let timer = 0;
   let earliest = 0;
-  function askIfDue() {
-    const wait = earliest - Date.now();
-    if (document.hidden) document.addEventListener("visibilitychange", askIfDue, { once: true });
-    else if (wait > 0) timer = window.setTimeout(askIfDue, wait);
-    else void asked(ask());
+  let hasChanged = false;
+  /** @type {AbortController | null} */
+  let pending = null;
+
+  function plan() {
+    timer ||= window.setTimeout(askIfSeen, Math.max(0, earliest - Date.now()));
+  }
+  function askIfSeen() {
+    timer = 0;
+    if (document.hidden) document.addEventListener("visibilitychange", askIfSeen, { once: true });
+    else void askNow();
   }
   function dispose() {
     clearTimeout(timer);
     timer = 0;
-    document.removeEventListener("visibilitychange", askIfDue);
+    hasChanged = false;
+    document.removeEventListener("visibilitychange", askIfSeen);
+    pending?.abort();
+    pending = null;
   }
-  /** Somebody asks: the answer will have what changed until now. @param {Promise<unknown>} asking */
-  async function asked(asking) {
+  /** Somebody asks: whatever was asked before is no longer wanted. */
+  async function askNow() {
     dispose();
+    const own = new AbortController();
+    pending = own;
     const began = Date.now();
-    earliest = began + SOON;
-    await asking;
-    earliest = Date.now() + Math.min(LATE, Math.max(SOON, REST * (Date.now() - began)));
+    await ask(own.signal);
+    if (own.signal.aborted) return;
+    pending = null;
+    earliest = Date.now() + Math.max(least, Math.min(most, REST * (Date.now() - began)));
+    if (hasChanged) plan();
   }
   return {
+    ask: askNow,
     changed: () => {
-      timer ||= window.setTimeout(askIfDue, Math.max(0, earliest - Date.now()));
+      if (pending) hasChanged = true;
+      else plan();
     },
-    asked, dispose,
+    dispose,
   };
 }
 
@@ -112,7 +130,7 @@ export function permitted({ api }, rule, text, act) {
 }
 
 /**
- * Why the caller cannot do something; nothing if they can.
+ * Why the caller cannot do something, in a sentence; nothing if they can.
  *
  * @param {Context} context
  * @param {string} rule of the policy

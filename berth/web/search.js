@@ -6,20 +6,23 @@
 
 import { link } from "./address.js";
 import { el, fill } from "./dom.js";
+import { reason } from "./parts.js";
 
 /** @typedef {import("./main.js").Context} Context */
+/** The rule of the policy for lists of consumers. */
+const LIST = "berth:consumers:list";
 /** @typedef {{kind: string, text: string, href: string}} Found */
 
 /** Results that are shown of each kind. */
 const SHOWN = 6;
 /** Milliseconds of searching after which the page may draw and take keys again. */
 const SLICE = 12;
-/** Characters from which on consumers are searched, which must be read first. */
+/** Characters from which on the service is asked for consumers. */
 const LEAST = 3;
-/** Milliseconds after which they may be read again, if a search finds nothing else. */
-const FRESH = 30_000;
-/** Consumers that are read at most. */
-const CONSUMERS = 200_000;
+/** Consumers that the service is asked for at most: the best of these are shown. */
+const CONSUMERS = 50;
+/** Milliseconds without a key after which it is asked, and for which the names of flavors are kept. */
+const [TYPED, FRESH] = [250, 30_000];
 
 /** @param {Context} context */
 export function searchBox(context) {
@@ -38,7 +41,8 @@ export function searchBox(context) {
 
   async function show() {
     const own = ++turn;
-    const part = input.value.trim().toLowerCase();
+    const text = input.value.trim();
+    const part = text.toLowerCase();
     if (!part) {
       close();
       return;
@@ -50,9 +54,10 @@ export function searchBox(context) {
       draw(found, `Consumers and flavors are searched from ${LEAST} characters on.`);
       return;
     }
-    draw(found, "Reading the consumers…");
-    const all = names.find(part, !found.length, isCurrent).then((others) => {
-      if (isCurrent()) draw([...found, ...others], found.length || others.length ? "" : "Nothing found.");
+    draw(found, "Searching consumers…");
+    const all = names.find(text, () => own !== turn).then(({ found: others, said }) => {
+      if (!isCurrent()) return;
+      draw([...found, ...others], said || (found.length || others.length ? "" : "Nothing found."));
     });
     if (!found.length) await all;
   }
@@ -175,19 +180,21 @@ class Slices {
 async function find({ fleet }, part, isCurrent) {
   const slices = new Slices();
   const [hosts, providers, traits, labels] = [new Best(part), new Best(part), new Best(part), new Best(part)];
-  /** Providers share their lists of traits, which are equal to most others. @type {Set<string[]>} */
-  const lists = new Set();
-  for (const { uuid, name, parent, traits: list } of fleet.providers.values()) {
+  /** Providers share their lists of traits, which are equal to most others: each with a host of it. @type {Map<string[], string>} */
+  const lists = new Map();
+  for (const { uuid, name, parent, root, traits: list } of fleet.providers.values()) {
     const kind = parent === null ? "host" : "provider";
     (parent === null ? hosts : providers).offer(name, uuid, () => ({ kind, text: name, href: link("hosts", uuid) }));
-    lists.add(list);
+    if (!lists.has(list)) lists.set(list, root);
     const pause = slices.pause;
     if (pause) await pause;
     if (!isCurrent()) return [];
   }
-  for (const name of new Set([...lists].flat())) {
+  /** A host of each trait. */
+  const examples = new Map([...lists].flatMap(([list, root]) => list.map((name) => /** @type {const} */ ([name, root]))));
+  for (const [name, root] of examples) {
     traits.offer(name, "", () => ({ kind: "trait", text: name,
-      href: link("ask", "", { request: JSON.stringify({ groups: { "": { resources: { VCPU: 1 }, required: [name] } } }) }) }));
+      href: link("ask", "", { request: JSON.stringify({ groups: { "": { resources: { [classOf(fleet.hosts.get(root))]: 1 } } }, host: { anywhere: [name] } }) }) }));
   }
   for (const [uuid, each] of fleet.labels) {
     for (const [key, value] of Object.entries(each)) {
@@ -197,12 +204,18 @@ async function find({ fleet }, part, isCurrent) {
   return [hosts, providers, traits, labels].flatMap((best) => best.found);
 }
 
-/** Names that are not a part of the fleet: read when somebody searches, and kept. */
+/** A class to ask for on hosts like this one: processors, if it has some. @param {import("./fleet_state.js").Host} [host] */
+function classOf(host) {
+  const classes = (host?.providers ?? []).flatMap(({ inventories }) => Object.keys(inventories));
+  return classes.includes("VCPU") ? "VCPU" : classes[0] ?? "VCPU";
+}
+
+/** Names that are not a part of the fleet: the service is asked for them. */
 class Names {
   #context;
-  #readAt = 0;
-  /** @type {Promise<[any[], string[]]> | null} */
-  #read = null;
+  #readAt = -Infinity;
+  /** @type {Promise<string[]>} */
+  #flavors = Promise.resolve([]);
 
   /** @param {Context} context */
   constructor(context) {
@@ -210,54 +223,48 @@ class Names {
   }
 
   /**
-   * @param {string} part in lower case
-   * @param {boolean} isWanting whether nothing else was found: then what is new since is looked for too
-   * @param {() => boolean} isCurrent
-   * @returns {Promise<Found[]>}
+   * @param {string} text as somebody has typed it
+   * @param {() => boolean} isOver whether something else has been typed since
+   * @returns {Promise<{found: Found[], said: string}>} with what there is to say beside it
    */
-  async find(part, isWanting, isCurrent) {
-    const found = await this.#find(part, isCurrent);
-    if (found.length || !isWanting || !isCurrent() || performance.now() - this.#readAt < FRESH) return found;
-    this.#read = null;
-    return await this.#find(part, isCurrent);
-  }
-
-  /** @param {string} part @param {() => boolean} isCurrent @returns {Promise<Found[]>} */
-  async #find(part, isCurrent) {
-    if (!this.#read) {
-      this.#readAt = performance.now();
-      this.#read = this.#readAll();
+  async find(text, isOver) {
+    await new Promise((resolve) => setTimeout(resolve, TYPED));
+    if (isOver()) return { found: [], said: "" };
+    const part = text.toLowerCase();
+    const ofFlavors = new Best(part);
+    for (const name of await this.#flavorNames()) {
+      ofFlavors.offer(name, "", () => ({ kind: "flavor", text: name, href: link("flavors", "", { filter: name }) }));
     }
-    const [consumers, flavors] = await this.#read;
-    const slices = new Slices();
-    const [ofConsumers, ofFlavors] = [new Best(part), new Best(part)];
-    for (const { uuid, name, project } of consumers) {
-      ofConsumers.offer(name ? `${project}/${name}` : "", uuid, () =>
-        ({ kind: "consumer", text: name ? `${project}/${name}` : uuid, href: link("consumers", uuid) }));
-      const pause = slices.pause;
-      if (pause) await pause;
-      if (!isCurrent()) return [];
-    }
-    for (const name of flavors) ofFlavors.offer(name, "", () => ({ kind: "flavor", text: name, href: link("flavors", "", { filter: name }) }));
-    return [...ofConsumers.found, ...ofFlavors.found];
-  }
-
-  /** What the caller may not read is not found. @returns {Promise<[any[], string[]]>} */
-  async #readAll() {
-    const { api } = this.#context;
-    /** @type {any[]} */
-    const consumers = [];
-    const stop = new AbortController();
     try {
-      for await (const lines of api.lines("berth/v1/consumers", stop.signal)) {
-        for (const { uuid, name, project_id: project } of lines) if (uuid) consumers.push({ uuid, name, project });
-        if (consumers.length >= CONSUMERS) break;
+      const { items, isCut } = await this.#consumers(text);
+      const ofConsumers = new Best(part);
+      for (const { uuid, name, project_id: project } of items) {
+        const shown = name ? `${project}/${name}` : uuid;
+        ofConsumers.offer(shown, `${uuid} ${uuid.replaceAll("-", "")}`, () => ({ kind: "consumer", text: shown, href: link("consumers", uuid) }));
       }
-    } catch {
-      // Those that were read before the answer broke off are better than none.
+      return { found: [...ofConsumers.found, ...ofFlavors.found], said: isCut ? "More consumers match: type more of the name." : "" };
+    } catch (error) {
+      return { found: ofFlavors.found, said: `Consumers cannot be searched: ${reason(error)}` };
     }
-    stop.abort();
-    const flavors = await api.get("berth/v1/flavors").catch(() => ({ flavors: [] }));
-    return [consumers, flavors.flavors.map((/** @type {any} */ { name }) => name)];
+  }
+
+  /** Those whose name has the text in it, or whose UUID begins with it: `job-1`, `web/job-1`. @param {string} text */
+  async #consumers(text) {
+    const { api } = this.#context;
+    if (api.forbidden.has(LIST)) return { items: [], isCut: false };
+    const [, project, search] = /^([^/]+)\/([^/]*)$/.exec(text) ?? [undefined, "", text];
+    const scope = { ...(project ? { project_id: project } : {}), ...api.scope(LIST) };
+    if (search.includes("/") || (project && scope.project_id !== project)) return { items: [], isCut: false };
+    return await api.first("berth/v1/consumers", { ...scope, ...(search ? { search } : {}) }, CONSUMERS);
+  }
+
+  /** @returns {Promise<string[]>} */
+  #flavorNames() {
+    const { api } = this.#context;
+    if (performance.now() - this.#readAt > FRESH && !api.forbidden.has("berth:flavors:list")) {
+      this.#readAt = performance.now();
+      this.#flavors = api.get("berth/v1/flavors").then(({ flavors }) => flavors.map((/** @type {any} */ { name }) => name), () => []);
+    }
+    return this.#flavors;
   }
 }

@@ -12,6 +12,8 @@ import { facts, part, reason } from "./parts.js";
 
 /** Milliseconds between two looks. */
 const EVERY = 5000;
+/** The rule of the policy for the metrics, of which the permissions say nothing. */
+const METRICS = "berth:metrics";
 
 /** @param {Context} context @returns {View} */
 export function serviceView(context) {
@@ -20,7 +22,10 @@ export function serviceView(context) {
   const state = part("State", async () => {
     const health = await api.get("readyz").then(() => el("span", { class: "ok" }, "ready"),
       (error) => el("span", { class: "problem" }, reason(error)));
-    const metrics = await api.text("metrics").catch(reason);
+    const metrics = api.forbidden.get(METRICS) ?? await api.text("metrics").catch((error) => {
+      if (error.status === 403) api.forbidden.set(METRICS, reason(error));
+      return reason(error);
+    });
     if (text.textContent !== metrics) fill(text, metrics);
     const figure = (/** @type {RegExp} */ pattern) => pattern.exec(metrics)?.[1];
     const leases = figure(/^berth_leases (\S+)/m);
@@ -40,7 +45,7 @@ export function serviceView(context) {
   });
   const bounds = Object.entries(api.about).filter(([name]) => name.startsWith("max_"))
     .map(([name, value]) => [name, number(/** @type {number} */ (value))]);
-  const timer = setInterval(state.refresh, EVERY);
+  const timer = setInterval(state.changed, EVERY);
   return {
     title: "Service",
     element: el("article", {}, el("h1", {}, "Service"), state.element,
@@ -53,7 +58,7 @@ export function serviceView(context) {
         el("li", {}, "The guides: the folder docs/ of berth's source")),
       el("details", {}, el("summary", {}, "Metrics (/metrics)"), text),
       el("details", {}, el("summary", {}, "Bounds of requests"), table("Bounds", ["Bound", "Value#"], bounds))),
-    changed: (roots) => void (roots === null && state.refresh()),
+    changed: (roots) => void (roots === null && state.changed()),
     dispose: () => clearInterval(timer),
   };
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * A request in other forms: read from whatever somebody pastes; written as a query string of the
- * old API and as a command line; changed as an explanation suggests.
+ * A request in other forms: read from what somebody pastes, by the service; written as a query
+ * string of the old API and as a command line; changed as an explanation suggests.
  * @module
  */
+
+import { ApiError } from "./api.js";
 
 /** @typedef {Record<string, any>} Wanted */
 /** @typedef {{groups: string[], at: string}} Relation */
@@ -12,18 +14,11 @@
 /** Conditions of a group, and of the host. */
 export const OF_GROUP = ["required", "member_of", "in_tree", "under", "not_under"];
 export const OF_HOST = ["required", "anywhere", "member_of", "in", "not_in"];
-/** Those that can be negated, and be alternatives. */
-const WITH_ITEMS = ["required", "anywhere", "member_of"];
 const MEMBERS = ["groups", "flavor", "query", "alternatives"];
-const PARAMETER = /^(resources|required|member_of|in_tree)([\w-]{0,64})$/;
-const CONDITION = new RegExp(`^(${[...OF_GROUP, ...OF_HOST].join("|")})=(.*)$`, "s");
-const COMMAND = /\bberth\s(?:.*\s)?(why|candidates|capacity|place)(\s|$)/s;
-/** Options of commands that are not about the request, with and without a value. */
-const OTHER_OPTIONS = /^(nearest|seconds|url|token|os_cloud|config_file|config_dir|order|limit|per_host)$/;
-const OTHER_FLAGS = /^(json|debug)$/;
-/** A word of a shell; in it, what is quoted. */
-const WORD = /(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\])+/gs;
-const QUOTED = /'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)/gs;
+/** What a query string and a command can express of a group, of the host, and besides. */
+const IN_QUERY = ["resources", "required", "member_of", "in_tree"];
+const IN_COMMAND = ["resources", ...OF_GROUP];
+const OF_COMMAND = ["flavor", "groups", "host", "together", "apart", "tolerate"];
 /** Characters of a group's name, and providers that an amount may come from: the API's bounds. */
 const GROUP_NAME_MAX = 64;
 const PARTS = 16;
@@ -31,28 +26,45 @@ const UUID = /^[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}$/i;
 
 /**
  * The request in a text: JSON, a query string, a line of a log or a URL with one, or a `berth`
- * command.
+ * command. The service reads all but JSON.
  *
+ * @param {import("./api.js").Api} api
  * @param {string} text
- * @returns {Wanted}
+ * @returns {Promise<Wanted>}
  * @throws {Error} if there is none; it says why
  */
-export function parse(text) {
+export async function parse(api, text) {
   const pasted = text.trim();
-  /** @type {Error | null} */
-  let problem = null;
+  /** @type {Wanted} */
+  let wanted = { query: pasted };
+  let problem = "";
   if (pasted.startsWith("{")) {
     try {
-      return asRequest(readJSON(pasted));
+      wanted = asRequest(readJSON(pasted));
     } catch (error) {
-      problem = /** @type {Error} */ (error); // or it is a line of a log in JSON
+      problem = /** @type {Error} */ (error).message; // or it is a line of a log in JSON
     }
   }
-  if (COMMAND.test(pasted)) return ofCommand(pasted);
-  const query = queryIn(pasted);
-  if (query) return ofQuery(query);
-  throw problem ?? new Error("There is no query in it. A query is in the placement service's log: in the lines with"
-    + " GET /allocation_candidates?resources=…, and in those of berth.explain.");
+  if (wanted.query === undefined) return wanted;
+  try {
+    return await translated(api, wanted);
+  } catch (error) {
+    throw problem && error instanceof ApiError && error.status === 400 ? new Error(problem) : error;
+  }
+}
+
+/**
+ * The request that the service makes of a query.
+ *
+ * @param {import("./api.js").Api} api
+ * @param {Wanted} asked
+ * @returns {Promise<Wanted>}
+ */
+async function translated(api, asked) {
+  /** @type {{request: Wanted}} */
+  const { request } = await api.post("berth/v1/explain", { request: asked, relaxations: false, nearest_max: 0 });
+  // The old API reads some groups without resources in a way of its own.
+  return Object.entries(request.groups).every(([name, group]) => group.resources || isNatural(request, name)) ? request : asked;
 }
 
 /**
@@ -82,125 +94,13 @@ export function asRequest(json) {
   if (!MEMBERS.some((member) => member in wanted)) {
     throw new Error(`This JSON is not a request: it has none of ${MEMBERS.join(", ")}.`);
   }
-  const { query, ...others } = wanted;
-  return typeof query === "string" && !MEMBERS.some((member) => member in others) ? { ...ofQuery(query), ...others } : wanted;
-}
-
-/** The query string in a text. @param {string} text */
-function queryIn(text) {
-  const plain = text.replace(/&amp;|\\u0026/g, "&");
-  const found = /allocation_candidates\?([^\s"'<>\\`]+)/.exec(plain)
-    ?? /(?:^|[\s?"'`])((?:resources|required|member_of|in_tree|root_required|same_subtree|group_policy|limit)[\w-]*=[^\s"'<>\\`]+)/.exec(plain);
-  return found?.[1];
-}
-
-/** @param {string} query @returns {Wanted} */
-function ofQuery(query) {
-  /** @type {Map<string, string[]>} */
-  const words = new Map();
-  /** @type {Wanted} */
-  const wanted = { groups: {} };
-  let policy = "none";
-  for (const [key, value] of new URLSearchParams(query.replace(/^.*\?/, ""))) {
-    const [, member, name] = PARAMETER.exec(key) ?? [];
-    if (member) {
-      const others = words.get(name) ?? [];
-      words.set(name, [...others, ...(member === "resources" ? value.split(",") : [`${member}=${value}`])]);
-    } else if (key === "root_required") wanted.host = { required: value.split(",") };
-    else if (key === "same_subtree") {
-      const groups = value.split(",");
-      if (groups.includes("")) throw new Error("same_subtree names a group without a name.");
-      if (groups.length > 1) wanted.together = [...(wanted.together ?? []), { groups, at: "subtree" }];
-    } else if (key === "group_policy") policy = value;
-    else if (key !== "limit") throw new Error(`GET /allocation_candidates has no parameter ${key}.`);
-  }
-  if (policy !== "none" && policy !== "isolate") throw new Error(`group_policy is none or isolate, not ${policy}.`);
-  wanted.groups = Object.fromEntries([...words].map(([name, each]) => [name, groupOf(each)]));
-  const named = [...words.keys()].filter(Boolean);
-  if (policy === "isolate" && named.length > 1) wanted.apart = [{ groups: named, at: "provider" }];
-  // The old API reads some groups without resources in a way of its own.
-  return Object.entries(wanted.groups).every(([name, group]) => group.resources || isNatural(wanted, name)) ? wanted : { query };
+  return wanted;
 }
 
 /** @param {Wanted} wanted @param {string} name */
 function isNatural(wanted, name) {
   const { required = [], member_of: members = [], in_tree: trees } = wanted.groups[name];
   return !trees && isRelated(wanted, name) && [...required, ...members].some((item) => !String(item).startsWith("!"));
-}
-
-/** @param {string} text @returns {Wanted} */
-function ofCommand(text) {
-  const words = wordsIn(text);
-  if (words.includes("--request")) {
-    const json = words.find((word) => word.startsWith("{"));
-    if (!json) throw new Error("The page cannot read the file of --request: paste what it contains.");
-    return asRequest(readJSON(json));
-  }
-  /** @type {Wanted} */
-  const wanted = {};
-  /** @type {Record<"amounts" | "own" | "host", string[]>} */
-  const parts = { amounts: [], own: [], host: [] };
-  /** @type {[string, Wanted][]} */
-  const groups = [];
-  for (let at = words.findIndex((word) => /^(why|candidates|capacity|place)$/.test(word)) + 1; at < words.length; at++) {
-    const [, option, given] = /^--([\w-]+)(?:=(.*))?$/s.exec(words[at]) ?? [];
-    const name = option?.replaceAll("-", "_") ?? "";
-    if (!option) parts.amounts.push(words[at]);
-    if (!option || OTHER_FLAGS.test(name)) continue;
-    const value = given ?? words[++at] ?? "";
-    const [, host, member] = /^(host_)?(.*)$/.exec(name) ?? [];
-    if (member === "group") {
-      const [group, ...own] = wordsIn(value);
-      groups.push([group, groupOf(own)]);
-    } else if (name === "together" || name === "apart") {
-      const end = value.lastIndexOf("@");
-      wanted[name] = [...(wanted[name] ?? []), { groups: value.slice(0, end).split(","), at: value.slice(end + 1) }];
-    } else if (name === "tolerate") wanted.tolerate = value === "*" ? "*" : [...(wanted.tolerate ?? []), value];
-    else if (name === "flavor") wanted.flavor = value;
-    else if ((host ? OF_HOST : OF_GROUP).includes(member)) parts[host ? "host" : "own"].push(`${member}=${value}`);
-    else if (!OTHER_OPTIONS.test(name)) throw new Error(`The page does not know the option --${option}.`);
-  }
-  const query = parts.amounts.length === 1 && /[&:]/.test(parts.amounts[0]) && queryIn(parts.amounts[0]);
-  if (query) return ofQuery(query);
-  const own = [...parts.amounts, ...parts.own];
-  if (own.length) groups.unshift(["", groupOf(own)]);
-  if (groups.length) wanted.groups = Object.fromEntries(groups);
-  if (parts.host.length) wanted.host = groupOf(parts.host);
-  if (!wanted.groups && !wanted.flavor) throw new Error("This command asks for nothing: VCPU=4 would ask for something.");
-  return wanted;
-}
-
-/** A group in words: `VCPU=4`, `required=in:A,B`. @param {string[]} words @returns {Wanted} */
-function groupOf(words) {
-  /** @type {Record<string, any[]>} */
-  const conditions = {};
-  /** @type {[string, number][]} */
-  const amounts = [];
-  for (const word of words) {
-    const [, member, text] = CONDITION.exec(word) ?? [];
-    const [, name, amount] = /^\s*([A-Z0-9_]+)[:=](\d+)\s*$/.exec(word) ?? [];
-    if (member) conditions[member] = [...(conditions[member] ?? []), ...(WITH_ITEMS.includes(member) ? itemsOf(text) : [text])];
-    else if (name) amounts.push([name, Number(amount)]);
-    else throw new Error(`${word || "Nothing"} is not CLASS:AMOUNT, as in VCPU:4.`);
-  }
-  return amounts.length ? { resources: Object.fromEntries(amounts), ...conditions } : conditions;
-}
-
-/** `A,!B`, `in:A,B` or `!in:A,B`. @param {string} text */
-function itemsOf(text) {
-  const [, sign, names] = /^(!?)in:(.*)$/s.exec(text) ?? [];
-  if (names === undefined) return text.split(",");
-  const listed = names.split(",");
-  if (sign) return listed.map((name) => `!${name}`);
-  return listed.length > 1 ? [listed] : listed;
-}
-
-/** The words of a command line, without their quotes. @param {string} text */
-function wordsIn(text) {
-  const joined = text.replace(/\\\r?\n/g, " ");
-  if (joined.replace(WORD, "").trim()) throw new Error("A quote is not closed in this command.");
-  return (joined.match(WORD) ?? []).map((word) => word.replace(QUOTED, (_, single, double, escaped) =>
-    single ?? double?.replace(/\\(["\\$`])/g, "$1") ?? escaped));
 }
 
 /**
@@ -212,28 +112,42 @@ function wordsIn(text) {
  */
 export function asQuery(wanted, names) {
   if (wanted.query !== undefined) return wanted.query;
-  return proven(() => {
-    const { groups, host = {}, together = [], apart = [], ...others } = inUUIDs(wanted, names);
-    /** @type {[string, string][]} */
-    const pairs = Object.entries(groups).flatMap(([name, { resources = {}, required = [], ...conditions }]) => {
-      const amounts = Object.entries(resources).map(([resource, amount]) => `${resource}:${amount}`);
-      const single = required.filter((/** @type {unknown} */ item) => !Array.isArray(item));
-      const several = { required: required.filter(Array.isArray), ...conditions };
-      return /** @type {[string, string][]} */ ([
-        [`resources${name}`, amounts.join(",")], [`required${name}`, single.join(",")],
-        ...Object.entries(several).flatMap(([member, items]) => items.map((/** @type {any} */ item) => [member + name, itemText(item)])),
-      ]);
-    });
-    pairs.push(["root_required", (host.required ?? []).join(",")]);
-    for (const relation of together) pairs.push(["same_subtree", relation.groups.join(",")]);
-    // The old API demands this of a group without resources, even if it is alone in it.
-    const related = together.flatMap((/** @type {Relation} */ relation) => relation.groups);
-    for (const [name, group] of Object.entries(groups)) if (!group.resources && !related.includes(name)) pairs.push(["same_subtree", name]);
-    // The old API demands a policy as soon as two groups have names.
-    if (Object.keys(groups).filter(Boolean).length > 1) pairs.push(["group_policy", apart.length ? "isolate" : "none"]);
-    const text = pairs.filter(([, value]) => value).map((pair) => pair.join("=")).join("&");
-    return [text, { groups, host, together, apart, ...others }];
-  }, ofQuery);
+  const changed = isInQuery(wanted) ? inUUIDs(wanted, names) : null;
+  if (!changed || !isPlain(changed.groups)) return null;
+  const { groups, host = {}, together = [], apart = [] } = changed;
+  /** @type {[string, string][]} */
+  const pairs = Object.entries(groups).flatMap(([name, { resources = {}, required = [], ...conditions }]) => {
+    const amounts = Object.entries(resources).map(([resource, amount]) => `${resource}:${amount}`);
+    const single = required.filter((/** @type {unknown} */ item) => !Array.isArray(item));
+    const several = { required: required.filter(Array.isArray), ...conditions };
+    return /** @type {[string, string][]} */ ([
+      [`resources${name}`, amounts.join(",")], [`required${name}`, single.join(",")],
+      ...Object.entries(several).flatMap(([member, items]) => items.map((/** @type {any} */ item) => [member + name, itemText(item)])),
+    ]);
+  });
+  pairs.push(["root_required", (host.required ?? []).join(",")]);
+  for (const relation of together) pairs.push(["same_subtree", relation.groups.join(",")]);
+  // The old API demands this of a group without resources, even if it is alone in it.
+  const related = together.flatMap((/** @type {Relation} */ relation) => relation.groups);
+  for (const [name, group] of Object.entries(groups)) if (!group.resources && !related.includes(name)) pairs.push(["same_subtree", name]);
+  // The old API demands a policy as soon as two groups have names.
+  if (Object.keys(groups).filter(Boolean).length > 1) pairs.push(["group_policy", apart.length ? "isolate" : "none"]);
+  return pairs.filter(([, value]) => value).map((pair) => pair.join("=")).join("&");
+}
+
+/** Whether the old API has all that a request says. @param {Wanted} wanted */
+function isInQuery({ groups, host = {}, together: alike, apart: unlike, ...others }) {
+  /** @type {Relation[]} */
+  const together = alike ?? [];
+  /** @type {Relation[]} */
+  const apart = unlike ?? [];
+  const named = Object.keys(groups ?? {}).filter(Boolean);
+  return Boolean(groups) && isEmpty(others) && hasOnly(host, ["required"]) && !(host.required ?? []).some(Array.isArray)
+    && Object.entries(groups).every(([name, group]) => hasOnly(group, IN_QUERY) && (group.in_tree ?? [""]).length === 1
+      && (group.resources || isNatural({ groups, together }, name)))
+    && together.every(({ groups: related, at }) => at === "subtree" && !related.includes(""))
+    && apart.length < 2 && apart.every(({ groups: related, at }) => at === "provider" && named.length > 1
+      && [...related].sort().join() === [...named].sort().join());
 }
 
 /**
@@ -243,24 +157,28 @@ export function asQuery(wanted, names) {
  */
 export function asCommand(wanted) {
   if (wanted.query !== undefined) return `berth why ${quoted(wanted.query)}`;
-  return proven(() => {
-    const { flavor, groups = {}, host = {}, together = [], apart = [], tolerate = [] } = wanted;
-    const { "": own = {}, ...named } = groups;
-    /** @type {[string, string][]} */
-    const options = [
-      ...(flavor === undefined ? [] : [["flavor", flavor]]),
-      ...conditionsOf(own),
-      ...Object.entries(named).map(([name, group]) => ["group",
-        [name, ...amountsOf(group), ...conditionsOf(group).map((pair) => quoted(pair.join("=")))].join(" ")]),
-      ...conditionsOf(host).map(([member, text]) => [`host-${member}`, text]),
-      ...[["together", together], ["apart", apart]].flatMap(([kind, relations]) =>
-        relations.map((/** @type {any} */ relation) => [kind, `${relation.groups.join(",")}@${relation.at}`])),
-      ...[tolerate].flat().map((name) => ["tolerate", name]),
-    ];
-    const text = ["berth why", ...amountsOf(own),
-      ...options.map(([name, value]) => `--${name.replaceAll("_", "-")} ${quoted(value)}`)].join(" ");
-    return [text, wanted];
-  }, ofCommand) ?? `printf %s ${quoted(JSON.stringify(wanted))} | berth why --request -`;
+  if (!isInCommand(wanted)) return `printf %s ${quoted(JSON.stringify(wanted))} | berth why --request -`;
+  const { flavor, groups = {}, host = {}, together = [], apart = [], tolerate = [] } = wanted;
+  const { "": own = {}, ...named } = groups;
+  /** @type {[string, string][]} */
+  const options = [
+    ...(flavor === undefined ? [] : [["flavor", flavor]]),
+    ...conditionsOf(own),
+    ...Object.entries(named).map(([name, group]) => ["group",
+      [name, ...amountsOf(group), ...conditionsOf(group).map((pair) => quoted(pair.join("=")))].join(" ")]),
+    ...conditionsOf(host).map(([member, text]) => [`host-${member}`, text]),
+    ...[["together", together], ["apart", apart]].flatMap(([kind, relations]) =>
+      relations.map((/** @type {any} */ relation) => [kind, `${relation.groups.join(",")}@${relation.at}`])),
+    ...[tolerate].flat().map((name) => ["tolerate", name]),
+  ];
+  return ["berth why", ...amountsOf(own), ...options.map(([name, value]) => `--${name.replaceAll("_", "-")} ${quoted(value)}`)].join(" ");
+}
+
+/** Whether a command has options for all that a request says. @param {Wanted} wanted */
+function isInCommand(wanted) {
+  const { groups = {}, host = {} } = wanted;
+  return hasOnly(wanted, OF_COMMAND) && hasOnly(host, OF_HOST) && Object.values(groups).every((group) => hasOnly(group, IN_COMMAND))
+    && isPlain([groups, host]) && !(host.in ?? []).some(Array.isArray) && ![wanted.tolerate ?? []].flat().includes("");
 }
 
 /** @param {Wanted} group */
@@ -273,27 +191,21 @@ function conditionsOf({ resources: _, ...conditions }) {
   return Object.entries(conditions).flatMap(([member, items]) => items.map((/** @type {any} */ item) => [member, itemText(item)]));
 }
 
-/**
- * A text that says exactly what is wanted, as reading it proves; null if it says less.
- *
- * @param {() => [string, Wanted]} write
- * @param {(text: string) => Wanted} read
- */
-function proven(write, read) {
-  try {
-    const [text, wanted] = write();
-    return canonical(read(text)) === canonical(wanted) ? text : null;
-  } catch {
-    return null;
-  }
+/** @param {object} object @param {string[]} members */
+function hasOnly(object, members) {
+  return Object.keys(object).every((member) => members.includes(member));
 }
 
-/** Equal for requests that say the same: no order in a request means anything. @param {unknown} value @returns {string} */
-function canonical(value) {
-  if (Array.isArray(value)) return `[${value.map(canonical).sort()}]`;
-  if (!value || typeof value !== "object") return JSON.stringify(value);
-  const members = Object.entries(value).filter(([name, each]) => !/^(host|together|apart)$/.test(name) || Object.keys(each).length);
-  return `{${members.map(([name, each]) => `${JSON.stringify(name)}:${canonical(each)}`).sort()}}`;
+/** Whether a value says nothing. @param {object} object */
+function isEmpty(object) {
+  return Object.values(object).every((value) => value && typeof value === "object" && !Object.keys(value).length);
+}
+
+/** Whether no list is empty, and no condition in it looks like another one when it is text. @param {any} value @returns {boolean} */
+function isPlain(value) {
+  if (typeof value === "string") return /^!?(?!!|in:)[^,]+$/.test(value);
+  if (Array.isArray(value)) return value.length > 0 && value.every(isPlain);
+  return typeof value !== "object" || Object.values(value).every(isPlain);
 }
 
 /** @param {string | string[]} item */

@@ -66,17 +66,34 @@ export function failureText(stage) {
   return stage.has === undefined ? unmet(stage.text) : `lacks ${stage.text}`;
 }
 
-/** @param {string} text of a constraint that is left out */
-export function withoutText(text) {
+/** @param {string} text of a constraint that is left out @param {string} [at] its pointer */
+export function withoutText(text, at = "") {
+  if (at.startsWith("/host/in")) return "on any other host";
   if (text.startsWith("in ")) return `outside of ${text.slice(3)}`;
   return text.startsWith("not ") ? `on hosts that are ${text.slice(4)}` : `without ${text}`;
 }
 
-/** @param {Lack} lack */
-export function lackText({ text, asked, possible = 0, reason: why = "used", free = 0, capacity, ...bounds }) {
+/** @param {Lack[]} lacks @param {Map<string, string>} texts of the constraints, by their pointers */
+export function lacksText(lacks, texts) {
+  /** Equal lacks of several groups are one. @type {Map<string, Lack>} */
+  const merged = new Map();
+  for (const lack of lacks) {
+    const key = JSON.stringify({ ...lack, at: "" });
+    const { asked, possible = 0 } = merged.get(key) ?? {};
+    merged.set(key, asked === undefined ? lack : { ...lack, asked: asked + (lack.asked ?? 0), possible: possible + (lack.possible ?? 0) });
+  }
+  return [...merged.values()].map((lack) => lackText(lack, texts)).join(" and ");
+}
+
+/** @param {Lack} lack @param {Map<string, string>} texts */
+function lackText({ text, asked, possible = 0, reason: why = "used", provider, free = 0, capacity, unmet: conditions = [], ...bounds }, texts) {
   if (asked === undefined) return unmet(text);
   const missing = `lacks ${number(asked - possible)} ${text.split(" ")[0]}`;
   if (capacity === undefined) return missing;
+  if (why === "conditions") {
+    return conditions.length ? `${missing} (${provider?.name} ${conditions.map((at) => unmet(texts.get(at) ?? at)).join(" and ")})`
+      : `${missing} (${number(free)} free of ${number(capacity)}, but not beside the rest of the request)`;
+  }
   if (why === "used") return `${missing} (${number(free)} free of ${number(capacity)})`;
   const bound = /** @type {Record<string, unknown>} */ ({ capacity, ...bounds })[why];
   return `${missing} (${why.replace("_", " ")}${typeof bound === "number" ? ` ${number(bound)}` : ""})`;

@@ -162,9 +162,10 @@ def test_reads_leave_no_line(service: Service) -> None:
             if operation.is_read:
                 send(service.client, namespace, operation)
             elif operation.query and DRY_RUN in operation.query.parameters:
-                path = f"{namespace.path_of(operation)}?{DRY_RUN}=true"
                 assert operation.body is not None
-                service.client.post(path, json=operation.body.example.at(operation.until))
+                body = operation.body.example.at(operation.until)
+                for query in (f"{DRY_RUN}=true", "dry%5Frun=%74rue"):
+                    service.client.post(f"{namespace.path_of(operation)}?{query}", json=body)
     assert service.lines() == []
 
 

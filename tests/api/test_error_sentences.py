@@ -486,12 +486,13 @@ def test_nothing_is_suggested_that_is_not_like_it(api: Client) -> None:
 def test_only_so_many_names_are_compared() -> None:
     """Only names of similar length are compared, up to a limit; a very long name is compared with
     none."""
+    wanted = ("CUSTOM_WANTED",)
     others = [f"CUSTOM_{number:06}" for number in range(suggestions.COMPARED_MAX - 1)]
-    assert suggestions.close_names("CUSTOM_WANTEX", [*others, "CUSTOM_WANTED"]) == ["CUSTOM_WANTED"]
+    assert suggestions.close_names("CUSTOM_WANTEX", [*others, *wanted]) == wanted
     others.append("CUSTOM_999999")
-    assert suggestions.close_names("CUSTOM_WANTEX", [*others, "CUSTOM_WANTED"]) == []
+    assert suggestions.close_names("CUSTOM_WANTEX", [*others, *wanted]) == ()
     others = [f"CUSTOM_{'X' * 40}{number}" for number in range(suggestions.COMPARED_MAX)]
-    assert suggestions.close_names("CUSTOM_WANTEX", [*others, "CUSTOM_WANTED"]) == ["CUSTOM_WANTED"]
-    long = "X" * suggestions.NAME_LENGTH_MAX
-    assert suggestions.close_names(long, [long]) == [long]
-    assert suggestions.close_names(f"{long}X", [f"{long}X"]) == []
+    assert suggestions.close_names("CUSTOM_WANTEX", [*others, *wanted]) == wanted
+    long = "X" * 64
+    assert suggestions.close_names(long, [long]) == (long,)
+    assert suggestions.close_names(f"{long}X", [f"{long}X"]) == ()

@@ -13,6 +13,7 @@ from berth.config import ConfigurationError
 from berth.edge import readiness
 from berth.edge.probes import PROBES
 from berth.edge.readiness import NotReady, Readiness
+from berth.edge.writability import Writability
 from berth.index import Index
 from berth.index.snapshot import Snapshot
 from berth.store.engine.database import Database
@@ -171,30 +172,30 @@ class SilentIndex(Index):
 def test_a_silent_database_is_asked_once_and_not_waited_for(database: Database) -> None:
     """For any number of probes, which all get its result when it answers."""
     index = SilentIndex(database)
-    readiness = Readiness(database, index, answer_s_max=0.01)
+    readiness = Readiness(database, index, Writability(), answer_s_max=0.01)
     for _ in range(3):
         with pytest.raises(NotReady, match="does not answer in time"):
-            readiness.snapshot()
+            readiness.state()
         wait_until(lambda: index.asked > 0, "the index to be asked")
     assert index.asked == 1
     index.may_answer.set()
-    patient = Readiness(database, index)
-    assert patient.snapshot() is index.snapshot()
+    patient = Readiness(database, index, Writability())
+    assert patient.state().fleet is index.snapshot()
 
 
 def test_a_probe_for_which_there_is_no_thread_holds_up_no_other(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise they would wait for a check that was never started."""
-    readiness = Readiness(database, Index(database))
+    readiness = Readiness(database, Index(database), Writability())
 
     def refuse(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
     with monkeypatch.context() as full, pytest.raises(RuntimeError):
         full.setattr(threading.Thread, "start", refuse)
-        readiness.snapshot()
-    assert readiness.snapshot() is not None
+        readiness.state()
+    readiness.ensure_ready()
 
 
 def test_an_unexpected_fault_is_logged_and_told_as_one(
@@ -207,7 +208,7 @@ def test_an_unexpected_fault_is_logged_and_told_as_one(
 
     monkeypatch.setattr(readiness, "is_current", fail)
     with pytest.raises(NotReady, match="see the log"):
-        Readiness(database, Index(database)).snapshot()
+        Readiness(database, Index(database), Writability()).ensure_ready()
     assert "that was not expected" in caplog.text
 
 

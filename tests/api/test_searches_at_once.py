@@ -119,6 +119,27 @@ def test_the_operator_says_how_many_search_at_a_time(tmp_path: Path, searches: S
     assert searches.most == 1
 
 
+def test_a_search_is_refused_when_it_could_not_end_in_time(
+    tmp_path: Path, searches: Searches
+) -> None:
+    """It does not wait for five seconds and then begin: nobody waits longer than twice its
+    budget. The one that runs has given up by then."""
+    client = service_with_a_host(
+        tmp_path, "[berth]\nsearches_running_max = 1\ncandidates_time_budget = 0.01\n"
+    )
+    with at_once(client) as statuses:
+        wait_until(
+            lambda: (
+                scrape(client).value("berth_admission_refused_total", line="searches")
+                == SEARCHES - 1
+            ),
+            "the others to be refused",
+        )
+        searches.end(1)
+    assert statuses == [503] * SEARCHES
+    assert searches.begun == 1
+
+
 def test_a_search_that_fails_gives_its_place_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,15 +29,10 @@ from tests.worlds import SHARING_TRAIT, World
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A candidate of an answer, by names.
-
-    Attributes:
-        first: the first provider of the first group.
-    """
+    """A candidate of an answer, by names."""
 
     candidate: Candidate
     host: str
-    first: str
     score: dict[str, Any] | None
 
 
@@ -65,13 +60,7 @@ def shown(
 
 
 def _read(item: dict[str, Any], fleet: World) -> Shown:
-    first, *_ = next(iter(item["mappings"].values()))
-    return Shown(
-        read_candidate(item, fleet),
-        fleet.names[item["host"]],
-        fleet.names[first],
-        item.get("score"),
-    )
+    return Shown(read_candidate(item, fleet), fleet.names[item["host"]], item.get("score"))
 
 
 @st.composite

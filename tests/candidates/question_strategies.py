@@ -111,7 +111,8 @@ def fleets_with_requests(*, splits: bool = True) -> st.SearchStrategy[tuple[Worl
 
 def fleet(dice: Dice) -> World:
     """A world of up to twelve providers, often with labels."""
-    shapes = [numa_shape(dice) if dice.number(1, 4) > 1 else any_shape(dice) for _ in range(2)]
+    of_hosts = (numa_shape, numa_shape, any_shape, forked_shape)
+    shapes = [dice.one(of_hosts)(dice) for _ in range(2)]
     shapes += [pool_shape(dice) for _ in range(dice.number(0, 2))]
     providers: list[WorldProvider] = []
     for shape in dice.shuffled(shapes):
@@ -169,6 +170,15 @@ def any_shape(dice: Dice) -> list[Node]:
     for _ in range(dice.number(0, 3)):
         parent = dice.number(0, len(nodes) - 1)
         nodes.append(Node(parent, frozenset(dice.some(CLASSES, 0, 2)), device_traits(dice)))
+    return nodes
+
+
+def forked_shape(dice: Dice) -> list[Node]:
+    """A root that has some of what its children have, each of which has one class."""
+    classes = dice.some(CLASSES, 2, 3)
+    nodes = [Node(None, frozenset(classes[:1]), dice.few(TRAITS, 1))]
+    for each in (*classes, dice.one(classes)):
+        nodes.append(Node(0, frozenset({each}), device_traits(dice)))
     return nodes
 
 
@@ -308,7 +318,8 @@ def tolerant(dice: Dice, world: World, asked: Request) -> Request:
 
 def request(dice: Dice, world: World, *, splits: bool = True) -> Request:
     """A request of one to four groups and at most eight atoms."""
-    kind = dice.one(("wide", "wide", "hosts", "related", "apart", "placed", "split"))
+    kinds = ("wide", "wide", "hosts", "related", "apart", "placed", "split", "related split")
+    kind = dice.one(kinds)
     if kind == "related":
         return related_request(dice, world)
     if kind == "apart":
@@ -317,6 +328,8 @@ def request(dice: Dice, world: World, *, splits: bool = True) -> Request:
         return placed_request(dice, world)
     if kind == "split" and splits:
         return split_request(dice, world)
+    if kind == "related split" and splits:
+        return related_split_request(dice, world)
     return wide_request(dice, world, splits=splits, groups_max=1 if kind == "hosts" else 4)
 
 
@@ -330,7 +343,7 @@ def wide_request(dice: Dice, world: World, *, splits: bool, groups_max: int) -> 
         groups[name] = dict(like[-1]) if same else _group(dice, world, name)
     asked: Members = {"groups": groups}
     if groups_max == 1 or dice.sometimes():
-        asked["host"] = _host(dice, world)
+        asked["host"] = host_conditions(dice, world)
     _add_relations(dice, world, asked)
     if splits and dice.half():
         _add_splits(dice, groups)
@@ -462,6 +475,51 @@ def split_request(dice: Dice, world: World) -> Request:
     return asked
 
 
+def related_split_request(dice: Dice, world: World) -> Request:
+    """An amount that one provider may give, and that several may give, next to another group of
+    its tree; the relation between the two decides which."""
+    name, free = dice.one(_trees_with_several(world) or [(dice.one(_classes(world)), [1, 1])])
+    amount = min(max(1, dice.one((max(free), max(free), min(free), sum(free)))), SPLIT_MAX)
+    split, other = dice.one((("_A", "1"), ("", "1"), ("_A", "")))
+    rule = {**_split_rule(dice), "parts": dice.number(2, 4)}
+    groups: dict[str, Members] = {
+        split: {"resources": {name: amount}, "split": {name: rule}},
+        other: {"resources": {dice.one(_classes(world)): 1}},
+    }
+    if dice.sometimes():
+        groups["-x"] = {"resources": {dice.one((name, dice.one(_classes(world)))): 1}}
+    asked: Members = {"groups": groups}
+    kind, at = dice.one(("together", "together", "apart")), dice.one(("subtree", *LEVELS))
+    asked[kind] = [{"groups": sorted(groups), "at": at}]
+    if dice.half():
+        _loosen(dice, world, asked)
+    return asked
+
+
+def conditional_request(dice: Dice, world: World) -> Request:
+    """What some provider has free, under a condition that it does not meet."""
+    having = [(p, name, _free(s)) for p in world.providers for name, s in p.stocks.items()]
+    having = [(each, name, free) for each, name, free in having if free]
+    if not having:
+        return request(dice, world)
+    each, name, free = dice.one(having)
+    unmet: list[Members] = [
+        {"required": [f"!{trait}" if trait in each.traits else trait]} for trait in TRAITS
+    ]
+    unmet.append({"not_under": [each.name]})
+    unmet += [
+        {"member_of": [f"!{aggregate_uuid(a)}" if a in each.aggregates else aggregate_uuid(a)]}
+        for a in AGGREGATES
+    ]
+    group = dice.one(("", "_A"))
+    groups: dict[str, Members] = {
+        group: {"resources": {name: dice.number(1, free)}, **dice.one(unmet)}
+    }
+    if dice.sometimes():
+        groups["1"] = {"resources": {dice.one(_classes(world)): 1}}
+    return {"groups": groups}
+
+
 def hopeless_request(dice: Dice, world: World) -> Request:
     """A request that hardly fails: something is added to one that fits, until nothing fits."""
     asked: Members = dict(request(dice, world))
@@ -515,7 +573,8 @@ def _group(dice: Dice, world: World, name: str) -> Members:
     return members
 
 
-def _host(dice: Dice, world: World) -> Members:
+def host_conditions(dice: Dice, world: World) -> Members:
+    """Conditions on hosts; perhaps none."""
     members: Members = {}
     for member in ("required", "anywhere"):
         if dice.sometimes():
@@ -597,7 +656,7 @@ def _tighten(dice: Dice, world: World, asked: Members) -> None:
     having = [group for group in asked["groups"].values() if "resources" in group]
     kind = dice.one(("amount", "amount", "host", "group"))
     if kind == "host":
-        asked["host"] = {**_host(dice, world), **asked.get("host", {})}
+        asked["host"] = {**host_conditions(dice, world), **asked.get("host", {})}
     elif having:
         group = dice.one(having)
         if kind == "amount":
@@ -761,6 +820,18 @@ def scenario(dice: Dice, world: World) -> Members:
     return made
 
 
+def extreme_scenario(dice: Dice, world: World) -> Members:
+    """What might be at the edges: nobody's hosts are left, or only a few of them, or there is more
+    of a class than a number of 64 bits can say."""
+    roots = [each.name for each in world.providers if each.parent is None]
+    gone = dice.one((roots, dice.some(roots, 1, len(roots)), []))
+    ratios = [
+        {"resource_class": name, "ratio": dice.one((1e12, 4e18, 1e19, 3.4e38))}
+        for name in dice.some(CLASSES, 0, 2)
+    ]
+    return {"without_hosts": gone, "allocation_ratio": ratios if gone != roots else []}
+
+
 def _ratio(dice: Dice) -> Members:
     ratio: Members = {
         "resource_class": dice.one(CLASSES),
@@ -772,9 +843,9 @@ def _ratio(dice: Dice) -> Members:
 
 
 def growing_scenario(dice: Dice, world: World) -> Members:
-    """What might be, often with copies of trees that are there and stay."""
+    """What might be, often with copies of trees, of which some are removed themselves."""
     made = scenario(dice, world)
-    if "without_hosts" in made or dice.sometimes():
+    if dice.sometimes():
         return made
     pools = [each for each in world.providers if SHARING_TRAIT in each.traits]
     likes = [

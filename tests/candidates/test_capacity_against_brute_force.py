@@ -21,6 +21,7 @@ from berth.candidates import Budget, assignments, search
 from berth.candidates.batch import Batch
 from berth.candidates.capacity import Capacity, Counting, largest
 from berth.candidates.capacity import hosts as capacity_hosts
+from berth.candidates.capacity.by import Partition, best_hosts
 from berth.candidates.capacity.preserving import Preserving
 from berth.candidates.hosts import hosts_of
 from berth.candidates.plan import Plan
@@ -31,15 +32,25 @@ from berth.index.memory import Memory
 from berth.store.engine.database import Database
 from tests.brute_capacity import Counted, TooManyStates, with_use
 from tests.brute_order import loss
-from tests.brute_question import Request, fitting
+from tests.brute_question import Request, aggregates, fitting
+from tests.brute_scenario import what_if
 from tests.candidates.engine import PLAIN, only
-from tests.candidates.question_strategies import Dice, fleet, request, seeded
+from tests.candidates.question_strategies import (
+    Dice,
+    extreme_scenario,
+    fleet,
+    request,
+    scenario,
+    seeded,
+)
 from tests.candidates.test_questions_against_brute_force import tell
+from tests.candidates.test_scenarios_against_brute_force import imagined_as
 from tests.candidates.wire_questions import candidates_of, question_of
 from tests.effort import SEED, scaled
 from tests.worlds import Stock, World, provider_uuid
 
-Asked = tuple[World, list[Request]]
+#: A world, what is assumed of it, and requests.
+Asked = tuple[World, dict[str, Any], list[Request]]
 
 MEMORY_BYTES: Final = 1 << 24
 
@@ -55,16 +66,22 @@ def small_fleet_with_requests(dice: Dice) -> Asked:
         for each in world.providers
     )
     world = replace(world, providers=tuple(providers))
-    return world, list(_requests(dice, world))
+    assumed: dict[str, Any] = {}
+    if dice.sometimes():
+        assumed = dice.one((scenario, extreme_scenario))(dice, world)
+        assumed.pop("without_consumers", None)
+    # What an amount beyond all bounds is divided into has no end.
+    splits = not assumed.get("allocation_ratio")
+    return world, assumed, list(_requests(dice, world, splits=splits))
 
 
 def _small(stock: Stock) -> Stock:
     return replace(stock, total=min(stock.total, TOTAL_MAX), used=min(stock.used, 2))
 
 
-def _requests(dice: Dice, world: World) -> Iterator[Request]:
+def _requests(dice: Dice, world: World, *, splits: bool) -> Iterator[Request]:
     for _ in range(4):
-        asked = request(dice, world)
+        asked = request(dice, world, splits=splits)
         if any(group.get("resources") for group in asked["groups"].values()):
             yield _modest(asked) if dice.half() else asked
 
@@ -86,12 +103,16 @@ def test_a_count_is_never_above_the_truth_and_a_bound_never_below(
 ) -> None:
     """For each host and for all of them; equal where it is said to be exact, and exact where the
     structure is simple and nothing is shared."""
-    world, requests = asked
+    world, assumed, requests = asked
     tell(world)
+    note(json.dumps(assumed))
     with only(world, scratch) as index:
+        snapshot = imagined_as(index.snapshot(), assumed, scratch)
+        # All requests of one question share what they count.
+        counting = Counting(replace(snapshot, memory=Memory(MEMORY_BYTES)), Budget())
         for sent in requests:
             note(json.dumps(sent))
-            _check(index.snapshot(), world, sent)
+            _check(counting, what_if(world, assumed), sent)
 
 
 @seed(SEED)
@@ -99,23 +120,24 @@ def test_a_count_is_never_above_the_truth_and_a_bound_never_below(
 @given(seeded(small_fleet_with_requests))
 def test_the_same_holds_whichever_way_is_taken(scratch: Database, asked: Asked) -> None:
     """With walks in place of assignments, and with hosts that have too many ways to list."""
-    world, requests = asked
+    world, assumed, requests = asked
     tell(world)
+    note(json.dumps(assumed))
     with only(world, scratch) as index, pytest.MonkeyPatch.context() as patched:
         patched.setattr(assignments, "ASSIGNMENTS_MAX", 1)
+        snapshot = imagined_as(index.snapshot(), assumed, scratch)
         for ways_max in (64, 1):
             for module in (capacity_hosts, largest):
                 patched.setattr(module, "WAYS_MAX", ways_max)
             for sent in requests:
                 note(json.dumps(sent))
-                _check(index.snapshot(), world, sent, is_listed=ways_max > 1)
+                # With a memory of its own: an assignment that is kept is not searched again.
+                counting = Counting(replace(snapshot, memory=Memory(MEMORY_BYTES)), Budget())
+                _check(counting, what_if(world, assumed), sent, is_listed=ways_max > 1)
 
 
-def _check(snapshot: Snapshot, world: World, sent: Request, *, is_listed: bool = True) -> None:
-    # With a memory of its own: an assignment that is kept is not searched again.
-    fresh = replace(snapshot, memory=Memory(MEMORY_BYTES))
-    counting = Counting(fresh, Budget())
-    got = counting.capacity([question_of(sent, fresh)])
+def _check(counting: Counting, world: World, sent: Request, *, is_listed: bool = True) -> None:
+    got = counting.capacity([question_of(sent, counting.snapshot)])
     due = Counted(world, sent)
     names = _names(counting)
     assert sorted(names) == sorted(due.roots)
@@ -136,9 +158,34 @@ def _check(snapshot: Snapshot, world: World, sent: Request, *, is_listed: bool =
         some = names[::2]
         part = got.total(_mask(counting, some))
         assert part.count <= due.total(some) <= part.at_most
+        _check_best(counting, got, counts)
+        _check_parts(counting, got, due)
         _check_left(counting, got, due)
     except TooManyStates:
         note("too many states")
+
+
+def _check_best(counting: Counting, got: Capacity, counts: dict[str, int]) -> None:
+    """The hosts with the highest counts, of equal ones the first by uuid."""
+    best = best_hosts(counting, got, 3)
+    order = sorted(filter(counts.get, counts), key=lambda n: (-counts[n], provider_uuid(n)))
+    assert [(each.host.name, each.total.count) for each in best] == [
+        (name, counts[name]) for name in order[:3]
+    ]
+
+
+def _check_parts(counting: Counting, got: Capacity, due: Counted) -> None:
+    """The hosts of each value of a label, and of each aggregate, together."""
+    for key in ("zone", None):
+        for value, line in Partition(counting, key).lines(got).items():
+            wanted = value if key is None else f"{key}={value}"
+            names = [
+                root
+                for root in due.roots
+                if due.fleet.by_name[root].aggregates & aggregates(due.fleet, wanted)
+            ]
+            assert line.total.count <= due.total(names) <= line.total.at_most, value
+            assert line.hosts == len(fitting(due.fleet, due.request) & {*names}), value
 
 
 def _check_left(counting: Counting, got: Capacity, due: Counted) -> None:
@@ -168,7 +215,7 @@ def _names(counting: Counting) -> list[str]:
 
 def fleet_with_flavors(dice: Dice) -> tuple[World, Request, list[Request]]:
     """A world, a request, and others that have a simple structure on every host."""
-    world, requests = small_fleet_with_requests(dice)
+    world, _, requests = small_fleet_with_requests(dice)
     small: Request = {"groups": {"": {"resources": {"VCPU": 1}}}}
     asked, *others = [*requests, small]
     roots = [each.name for each in world.providers if each.parent is None]

@@ -27,6 +27,7 @@ from tests.brute_scenario import what_if
 from tests.candidates.engine import only
 from tests.candidates.question_strategies import Dice, growing_scenario, seeded
 from tests.candidates.test_capacity_against_brute_force import (
+    Asked,
     fleet_with_flavors,
     small_fleet_with_requests,
 )
@@ -45,7 +46,7 @@ Body = dict[str, Any]
 
 def fleet_that_might_be(dice: Dice) -> tuple[World, list[Request], Body]:
     """A world of small amounts, requests, and a scenario."""
-    world, requests = small_fleet_with_requests(dice)
+    world, _, requests = small_fleet_with_requests(dice)
     return world, requests, growing_scenario(dice, world)
 
 
@@ -121,11 +122,11 @@ def _check_done(supposed: Any, now: Any, done: Any) -> None:
 @settings(max_examples=scaled(16))
 @given(seeded(small_fleet_with_requests))
 def test_a_request_is_placed_as_often_as_capacity_counts(
-    scratch: Database, configured: Settings, asked: tuple[World, list[Request]]
+    scratch: Database, configured: Settings, asked: Asked
 ) -> None:
     """One after another, in whatever order, if hosts share nothing and serve it in ways of
     a simple structure; and then no more."""
-    world, requests = asked
+    world, _, requests = asked
     tell(world)
     with only(world, scratch) as index:
         client = Client.of(create_app(configured, scratch, index))

@@ -43,6 +43,7 @@ from tests.candidates.question_strategies import (
 from tests.candidates.test_questions_against_brute_force import check, tell
 from tests.candidates.wire_questions import search_candidates, search_hosts
 from tests.effort import SEED, scaled
+from tests.index.checking import checked
 from tests.queries import Query, parse_query, query_text
 from tests.world_in_store import build_in_store, drain
 from tests.worlds import World, world
@@ -107,7 +108,7 @@ def test_a_drain_changes_what_brute_force_says_and_leaves_no_trace(
             asked(index, drained, case)
         assert delete_drain(scratch, DrainName(PASSING))
         assert asked(index, case.fleet, case) == before
-        assert index.check() == []
+        assert checked(index) == []
 
 
 def asked(

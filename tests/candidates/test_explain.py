@@ -117,8 +117,8 @@ def test_pairs_are_sought_if_no_single_change_helps(prepared: Path) -> None:
             FLEET,
             wants("VCPU=99"),
             "never",
-            "No host could hold this, even with nothing used. With VCPU 16 instead of 99, 1 host"
-            " fits.",
+            "No host could hold this, even with nothing used. No provider can give 99 VCPU at once;"
+            " the most is 16. With VCPU 16 instead of 99, 1 host fits.",
         ),
         (
             world("cn1  VCPU=8(used:4)\ncn2  VCPU=8(used:3)"),
@@ -138,6 +138,13 @@ def test_pairs_are_sought_if_no_single_change_helps(prepared: Path) -> None:
             wants("VCPU=1", "CUSTOM_FST"),
             "unknown_name",
             "There is no trait CUSTOM_FST; did you mean CUSTOM_FAST?",
+        ),
+        (
+            world("cn1  VCPU=8(used:8)\ncn2  VCPU=8"),
+            wants("VCPU=8", host=QuestionHost(within=(("cn1",),))),
+            "used_up",
+            "No host fits now; 1 would with nothing used. On any other host, 1 host fits."
+            " Without VCPU 8, 1 host fits.",
         ),
     ],
 )
@@ -211,7 +218,8 @@ def test_the_largest_amount_is_found_among_several_steps(prepared: Path) -> None
     assert explanation.relaxations is not None
     (relaxation,) = explanation.relaxations
     assert (relaxation.reduce_to, relaxation.hosts_reduced) == (10, 1)
-    assert names_of(explanation) == ["cn2", "cn1", "cn3"]
+    # Nothing fits even with nothing used, with which cn1 has 12 of its steps.
+    assert names_of(explanation) == ["cn1", "cn2", "cn3"]
 
 
 def test_sums_of_groups_bound_the_smaller_amount(prepared: Path) -> None:
@@ -300,6 +308,22 @@ def test_a_split_would_fit(prepared: Path) -> None:
     apart = QuestionRelation(("_A", "_D"), "tree")
     explanation = explained(fleet, prepared, Question(named.groups, apart=(apart,)))
     assert explanation.split_would_fit == (0, False)
+
+
+def test_whether_a_split_would_fit_is_left_out(
+    prepared: Path,
+) -> None:
+    """Where something fits, where no relaxations are asked for, and where several groups ask for
+    one class, because only one of them could split it."""
+    fleet = world("cn1\n  numa0  VCPU=4\n  numa1  VCPU=4")
+    assert explained(fleet, prepared, wants("VCPU=4")).split_would_fit is None
+    several = question(groups={"_A": group("VCPU=5"), "_B": group("VCPU=1")})
+    assert explained(fleet, prepared, several).split_would_fit is None
+    assert explained(fleet, prepared, wants("VCPU=5")).split_would_fit == (1, False)
+    with asked(fleet, prepared) as there:
+        wanted = Wanted(relaxations=False)
+        short = explain(there.snapshot, wants("VCPU=5"), wanted=wanted, budget=Budget())
+    assert short.split_would_fit is None
 
 
 def test_the_parts_of_one_group_need_not_be_apart(prepared: Path) -> None:
@@ -516,8 +540,8 @@ def looks(seconds: int) -> Budget:
 
 
 def test_time_that_ends_never_says_that_nothing_fits(prepared: Path) -> None:
-    """Whenever the clock runs out: figures are lower bounds and marked, and a verdict of the whole
-    fleet is only given where the whole fleet was looked at."""
+    """Whenever the clock runs out: figures are lower bounds and marked, a verdict of the whole
+    fleet is only given where the whole fleet was looked at, and no host lacks what it has."""
     asking = wants("VCPU=8 MEMORY_MB=8192", "CUSTOM_FAST")
     with asked(FLEET, prepared) as there:
         whole = _explained(there.snapshot, asking, Budget())
@@ -530,6 +554,7 @@ def test_time_that_ends_never_says_that_nothing_fits(prepared: Path) -> None:
                 assert part.left <= due.left
                 assert part.at_least or part == due
             assert cut.hosts.fit.hosts <= whole.hosts.fit.hosts
+            assert set(cut.nearest or ()) <= set(whole.nearest or ())
             assert cut.paint is not None
             assert whole.paint is not None
             for byte, painted in zip(cut.paint, whole.paint, strict=True):
@@ -544,3 +569,98 @@ def test_time_that_ends_never_says_that_nothing_fits(prepared: Path) -> None:
 
 def _explained(snapshot: Snapshot, asking: Question, budget: Budget) -> Explanation:
     return explain(snapshot, asking, wanted=EVERYTHING, budget=budget)
+
+
+DEVICES = world("""
+    gpu1      VCPU=64  @A
+      gpu1_0  PGPU=1(used:1)  CUSTOM_FABRIC
+      gpu1_1  PGPU=1(used:1)
+      gpu1_2  PGPU=1(used:1)
+    nic1      VCPU=64
+      nic1_0  CUSTOM_VF=8(used:8)
+""")
+
+
+@pytest.mark.parametrize(
+    ("asking", "due"),
+    [
+        (
+            wants("PGPU=3"),
+            "No provider can give 3 PGPU at once; the most is 1. One host has 3 on 3 providers: use"
+            " several groups, or split it.",
+        ),
+        (wants("PGPU=4"), "No provider can give 4 PGPU at once; the most is 1."),
+        (wants("VGPU=1"), "No provider has VGPU."),
+        (
+            question(groups={"_A": group("PGPU=1 VCPU=1")}),
+            "No provider can give 1 PGPU for _A and 1 VCPU for _A together.",
+        ),
+        (wants("PGPU=1 CUSTOM_VF=1"), "No host can give 1 PGPU and 1 CUSTOM_VF together."),
+        (
+            question(
+                groups={"_A": group("PGPU=1"), "_B": group("PGPU=1")},
+                together=(QuestionRelation(("_A", "_B"), "subtree"),),
+            ),
+            "No host can give 1 PGPU for _A and 1 PGPU for _B together at subtree.",
+        ),
+        (
+            wants("CUSTOM_VF=1", "CUSTOM_FABRIC"),
+            'No host can meet 1 CUSTOM_VF and "trait CUSTOM_FABRIC" together.',
+        ),
+        (
+            wants("VCPU=1", host=QuestionHost(within=(("gpu99",),))),
+            'No host meets "on gpu99". There is no provider gpu99.',
+        ),
+        (wants("VCPU=1", "HW_CPU_X86_AVX2"), 'No host meets "trait HW_CPU_X86_AVX2".'),
+    ],
+)
+def test_what_is_impossible_is_named(prepared: Path, asking: Question, due: str) -> None:
+    """Everything is used, but it would be in vain to release it: the part of the request that no
+    host could hold is named, whatever else is asked for."""
+    explanation = explained(DEVICES, prepared, asking)
+    assert explanation.verdict.value == "never"
+    assert [each.text for each in explanation.impossible] == [due]
+    assert due in explanation.summary
+
+
+def test_what_is_impossible_is_not_said_to_be_used(prepared: Path) -> None:
+    """The nearest host is described with nothing used, because to free it would not help."""
+    lack = shortage_of(explained(DEVICES, prepared, wants("PGPU=3")))
+    assert (lack.reason, lack.possible, lack.best and lack.best.free) == ("capacity", 1, 1)
+
+
+def test_a_host_fails_by_a_condition_rather_than_by_all_of_a_class(prepared: Path) -> None:
+    """n has enough, on a provider with the wrong trait; m has nothing: n is nearer."""
+    fleet = world("""
+        m           VCPU=1
+        n           VCPU=1
+          n_numa0   PCPU=12  CUSTOM_BAD
+    """)
+    explanation = explained(fleet, prepared, wants("PCPU=4", "!CUSTOM_BAD"))
+    assert explanation.nearest is not None
+    first, second = explanation.nearest
+    assert (first.host.name, [lack.at for lack in first.lacks]) == ("n", ["/groups//required/0"])
+    assert (second.host.name, second.lacks[0].at) == ("m", "/groups//resources/PCPU")
+
+
+def test_a_class_is_lacked_for_another_reason_than_its_amount(prepared: Path) -> None:
+    """The only provider of DISK_GB has enough, but meets neither condition; the root meets both.
+    So it is not said that the disk is used."""
+    fleet = world("cn1  VCPU=1  CUSTOM_NEW\n  disk  DISK_GB=9  CUSTOM_OLD")
+    asking = question(groups={"_A": group("DISK_GB=4", required=items("!CUSTOM_OLD CUSTOM_NEW"))})
+    shortage = shortage_of(explained(fleet, prepared, asking))
+    assert shortage.reason == "conditions"
+    assert shortage.unmet == ("/groups/_A/required/0", "/groups/_A/required/1")
+
+
+def test_a_named_host_comes_first_however_much_it_lacks(prepared: Path) -> None:
+    """cn2 misses one atom and cn1 two, but it is cn1 that the question names."""
+    fleet = world("cn1  VCPU=3  MEMORY_MB=1\ncn2  VCPU=4  MEMORY_MB=9")
+    asking = question(
+        groups={"": group("VCPU=4 MEMORY_MB=8")}, host=QuestionHost(within=(("cn1",),))
+    )
+    explanation = explained(fleet, prepared, asking)
+    assert names_of(explanation) == ["cn1", "cn2"]
+    assert explanation.nearest is not None
+    assert [near.is_named for near in explanation.nearest] == [True, False]
+    assert [len(near.lacks) for near in explanation.nearest] == [2, 1]

@@ -20,8 +20,10 @@ from tests.brute_question import Request, capacity
 from tests.candidates.engine import only
 from tests.candidates.question_strategies import (
     Dice,
+    conditional_request,
     fleet,
     hopeless_request,
+    related_split_request,
     request,
     seeded,
     tolerant,
@@ -30,7 +32,7 @@ from tests.candidates.question_strategies import (
 from tests.candidates.test_questions_against_brute_force import tell
 from tests.candidates.wire_questions import question_of
 from tests.effort import SEED, scaled
-from tests.worlds import World
+from tests.worlds import Stock, World, provider_uuid
 
 Asked = tuple[World, list[Request]]
 
@@ -38,7 +40,7 @@ Asked = tuple[World, list[Request]]
 def fleet_with_hopeless_requests(dice: Dice) -> Asked:
     """A world, and requests of which most do not fit."""
     world = fleet(dice)
-    make = (hopeless_request, hopeless_request, request)
+    make = (hopeless_request, hopeless_request, conditional_request, related_split_request, request)
     requests = [tolerant(dice, world, dice.one(make)(dice, world)) for _ in range(3)]
     return with_flavors(dice, world, requests)
 
@@ -58,13 +60,16 @@ def test_an_explanation_says_what_brute_force_finds(scratch: Database, asked: As
             got = _explained(snapshot, sent)
             _check_counts(due, got)
             _check_stages(due, got)
+            _check_impossible(due, got)
+            _check_instead(world, sent, got)
             assert got.paint is not None
             assert [*got.paint] == due.paint()
             if due.all:
                 assert (got.binding, got.relaxations, got.nearest) == ((), None, None)
             else:
                 _check_relaxations(due, got)
-                _check_nearest(due, got, most=2)
+                never = due.verdict() == "never"
+                _check_nearest(due.if_empty if never else due, got, most=2)
 
 
 def _explained(snapshot: Snapshot, sent: Request) -> Explanation:
@@ -97,6 +102,37 @@ def _check_stages(due: Explained, got: Explanation) -> None:
             assert (stage.has, stage.if_empty) == (None, None)
 
 
+def _check_impossible(due: Explained, got: Explanation) -> None:
+    """If no host could hold it: sets that no host meets with nothing used, each atom of which is
+    needed, and none of which is in two sets; and as many as there are."""
+    empty = due.if_empty
+    assert bool(got.impossible) == (got.verdict.value == "never" and bool(due.roots))
+    rest = set(due.without_drains)
+    for each in got.impossible:
+        assert not empty.fit(each.at)
+        assert all(empty.fit(set(each.at) - {at}) for at in each.at)
+        assert rest.issuperset(each.at)
+        rest -= set(each.at)
+        (at, *others) = each.at
+        is_amount = not others and due.is_class(at)
+        assert (each.kind in {"amount", "no_inventory"}) == is_amount
+        if is_amount:
+            assert (each.kind == "no_inventory") == (not due.has(at))
+            if each.kind == "amount":
+                assert each.most == empty.largest(at, [at], frozenset(due.roots))[0]
+    if got.impossible and len(got.impossible) < 4:
+        assert empty.fit(rest)
+
+
+def _check_instead(world: World, sent: Request, got: Explanation) -> None:
+    """With a suggestion instead of the unknown name, so many hosts fit."""
+    for unknown in got.unknown_names:
+        for name in unknown.did_you_mean:
+            asked = Explained(world, json.loads(json.dumps(sent).replace(unknown.name, name)))
+            if (unknown.at, name) in got.instead:
+                assert got.instead[unknown.at, name] == len(asked.all)
+
+
 def _check_relaxations(due: Explained, got: Explanation) -> None:
     relaxations = due.relaxations()
     assert got.relaxations is not None
@@ -117,24 +153,30 @@ def _check_relaxations(due: Explained, got: Explanation) -> None:
 
 
 def _check_nearest(due: Explained, got: Explanation, *, most: int) -> None:
+    """Named hosts come first; then those at which one atom is missing, or else two, or more."""
     assert got.nearest is not None
     names = [due.fleet.names[each.host.uuid] for each in got.nearest]
     assert names == [each.host.name for each in got.nearest]
     assert len(set(names)) == len(names)
-    relaxations = due.relaxations()
-    if all(len(drop) == 1 for drop in relaxations) and relaxations:
-        nearest = due.nearest_by_one(most)
-        assert names == [name for name, _ in nearest]
-        for near, (name, missing) in zip(got.nearest, nearest, strict=True):
-            assert len(near.lacks) == 1
-            assert due.missing(name, near.lacks[0].at) == missing
-    elif relaxations:
-        able = frozenset().union(*relaxations.values())
-        assert len(names) == min(most, len(able))
-        assert all(len(near.lacks) == 2 for near in got.nearest)
+    named = [name for name, near in zip(names, got.nearest, strict=True) if near.is_named]
+    assert names[: len(named)] == named
+    assert len(named) == min(most, len(due.named))
+    assert due.named.issuperset(named)
+    relaxations, ranked = due.relaxations(), due.nearest_by_one()
+    of_one = [name for name in ranked if name in due.named][:most]
+    assert named[: len(of_one)] == of_one
+    others, wanted = names[len(named) :], most - len(named)
+    if ranked:
+        assert others == [name for name in ranked if name not in due.named][:wanted]
     else:
-        assert len(names) == min(most, len(due.fit([])))
+        able = frozenset().union(*relaxations.values()) if relaxations else due.fit([])
+        assert len(others) == min(wanted, len(able - due.named))
     for name, near in zip(names, got.nearest, strict=True):
+        if name in ranked:
+            (lack,) = near.lacks
+            assert (due.missing(name, lack.at), due.is_class(lack.at)) == ranked[name]
+        elif name in others and relaxations:
+            assert len(near.lacks) == 2
         _check_lacks(due, name, near)
 
 
@@ -148,26 +190,39 @@ def _check_lacks(due: Explained, name: str, near: NearHost) -> None:
         kept = [at for at in due.atoms if at not in lacks or at == lack.at]
         possible, _ = due.largest(lack.at, kept, frozenset({name}))
         assert (lack.shortage.asked, lack.shortage.possible) == (due.asked(lack.at), possible)
-        _check_shortage(due, name, lack.at, lack.shortage)
+        _check_shortage(due, name, lack.at, kept, lack.shortage)
 
 
-def _check_shortage(due: Explained, name: str, at: str, shortage: Shortage) -> None:
-    """The best provider is one of those that might have served, and what is said of it is so."""
+def _check_shortage(
+    due: Explained, name: str, at: str, kept: list[str], shortage: Shortage
+) -> None:
+    """The best provider is the one with most to give of those that meet the conditions, or else of
+    all; and the reason is the first that is true of it."""
     of_class = at.rpartition("/")[2]
-    able = {each.name: each for each in due.reachable(name) if of_class in each.stocks}
-    assert (shortage.reason == "no_inventory") == (shortage.best is None) == (not able)
-    if shortage.best is None:
+    having = [each for each in due.reachable(name) if of_class in each.stocks]
+    if not having:
+        assert (shortage.reason, shortage.best) == ("no_inventory", None)
         return
-    best = able[due.fleet.names[shortage.best.provider.uuid]]
+    unmet = {each.name: due.unmet(name, at, kept, each) for each in having}
+    able = [each for each in having if not unmet[each.name]] or having
+    assert shortage.best is not None
+    (best,) = (each for each in able if provider_uuid(each.name) == shortage.best.provider.uuid)
+    assert _most(best.stocks[of_class]) == max(_most(each.stocks[of_class]) for each in able)
     stock = best.stocks[of_class]
-    assert best.name == shortage.best.provider.name
-    assert shortage.best.capacity == capacity(stock)
-    assert shortage.best.free == max(0, capacity(stock) - stock.used)
-    assert shortage.best.max_unit == stock.max_unit
+    free = max(0, capacity(stock) - stock.used)
+    assert shortage.best[1:] == (free, capacity(stock), stock.max_unit)
     reasons = {
+        "conditions": bool(unmet[best.name]),
         "capacity": shortage.asked > capacity(stock),
         "max_unit": shortage.asked > stock.max_unit,
         "min_unit": shortage.asked < stock.min_unit,
         "step_size": shortage.asked % stock.step_size > 0,
+        "used": shortage.asked > free,
     }
-    assert reasons.get(shortage.reason, not any(reasons.values())), (shortage, reasons)
+    first = next((reason for reason, is_so in reasons.items() if is_so), "conditions")
+    assert (shortage.reason, {*shortage.unmet}) == (first, unmet[best.name])
+
+
+def _most(stock: Stock) -> tuple[int, int]:
+    """What a provider could give at once, and what it has."""
+    return max(0, min(capacity(stock) - stock.used, stock.max_unit)), capacity(stock)

@@ -124,7 +124,7 @@ def test_a_uuid_may_be_shorter_than_36_characters(prepared: Path, minor: int) ->
             .where(resource_providers.c.uuid == provider_uuid("host7"))
             .values(uuid="short")
         )
-        db.write(lambda tx: tx.change_once(shorten))
+        db.write(lambda tx: tx.change(shorten, {}))
         snapshot = Index(db).snapshot()
         due = ask_raw(snapshot, EVERY_HOST, minor)
         assert b'"short"' in due

@@ -18,13 +18,14 @@ from hypothesis import strategies as st
 
 from berth.candidates import assignments, ranking
 from tests.brute_order import Order, score, strategy
-from tests.brute_question import Request, find, found_at, read, root_of, tolerated
+from tests.brute_place import Placed, places
+from tests.brute_question import Request, find, tolerated
 from tests.candidates.engine import snapshot_of
 from tests.candidates.orders import Shown, orders, shown
 from tests.candidates.question_strategies import fleets_with_requests
 from tests.candidates.test_questions_against_brute_force import check, tell
 from tests.effort import SEED, scaled
-from tests.worlds import SHARING_TRAIT, World, world
+from tests.worlds import World, world
 
 TOLERANCE = 1e-9
 
@@ -49,8 +50,9 @@ def test_candidates_have_the_scores_of_plain_loops_and_come_in_their_order(
             every, more = shown(snapshot, fleet, request, order)
             assert not more
             check(find(fleet, request), [each.candidate for each in every])
+            due_hosts = set(places(fleet, request))
             for each in every:
-                check_host(fleet, request, each)
+                assert Placed(each.candidate, each.host) in due_hosts
                 check_score(tolerant, order, each)
             scores = [total(each) for each in every]
             assert scores == sorted(scores, reverse=True)
@@ -97,17 +99,6 @@ def first_of_hosts(several: list[Shown], per_host: int) -> list[Shown]:
         if counts[each.host] <= per_host:
             first.append(each)
     return first
-
-
-def check_host(fleet: World, request: Request, each: Shown) -> None:
-    """The host anchors the candidate, or is the root of the first of its providers, which all
-    share."""
-    serving = {name for _, names in each.candidate.mappings for name in names}
-    if all(SHARING_TRAIT in fleet.by_name[name].traits for name in serving):
-        assert each.host == root_of(fleet, each.first)
-    else:
-        options = found_at(fleet, read(fleet, request), each.host)
-        assert any(each.candidate in candidates for _, candidates in options)
 
 
 def check_score(fleet: World, order: Order, each: Shown) -> None:

@@ -18,7 +18,8 @@ from berth.edge.app import create_app
 from berth.store.engine.database import Database
 from tests.brute_force import Candidate
 from tests.brute_order import score, strategy
-from tests.brute_question import Request, answers, found_at, read, root_of
+from tests.brute_place import Placed, places
+from tests.brute_question import Request, answers
 from tests.brute_scenario import what_if
 from tests.candidates.engine import only
 from tests.candidates.question_strategies import (
@@ -34,7 +35,7 @@ from tests.candidates.test_questions_against_brute_force import check, tell
 from tests.candidates.wire_questions import read_candidate
 from tests.client import Client
 from tests.effort import SEED, scaled
-from tests.worlds import SHARING_TRAIT, World
+from tests.worlds import World
 
 #: All candidates of the small worlds here.
 ALL = 10_000
@@ -98,11 +99,13 @@ def test_candidates_come_in_the_order_of_plain_loops(
             if due and "alternatives" in sent["request"]:
                 assert answer["alternative"] == number
             counted = sent["request"].get("alternatives", [sent["request"]])[number]
+            due_hosts = set(places(imagined, counted))
             for each, shown in zip(ranked, answer["candidates"], strict=True):
-                _check_host(imagined, counted, each)
+                assert Placed(each.candidate, each.host) in due_hosts
                 _check_score(imagined, sent["order"], each, shown)
             _check_order([each.total for each in ranked])
             _check_limits(client, world, sent, ranked)
+            _check_among(client, world, sent, ranked)
 
 
 def _ask(client: Client, body: Body) -> Any:
@@ -123,16 +126,6 @@ def _read(answer: Any, fleet: World, order: Body) -> list[Ranked]:
         )
         for each in candidates
     ]
-
-
-def _check_host(fleet: World, request: Request, ranked: Ranked) -> None:
-    """The host is an anchor; of sharing providers only, the root of one of them."""
-    serving = frozenset[str]().union(*(names for _, names in ranked.candidate.mappings))
-    if all(SHARING_TRAIT in fleet.by_name[name].traits for name in serving):
-        assert ranked.host in {root_of(fleet, name) for name in serving}
-    else:
-        anchored = dict(found_at(fleet, read(fleet, request), ranked.host)).values()
-        assert any(ranked.candidate in each for each in anchored)
 
 
 def _check_score(fleet: World, order: Body, ranked: Ranked, sent: Any) -> None:
@@ -164,6 +157,16 @@ def _check_limits(client: Client, fleet: World, body: Body, ranked: list[Ranked]
         if body["order"]["by"] != "any":
             # Equal scores of different hosts come in the order of a hash, the same at every limit.
             _check_hosts(got, best)
+
+
+def _check_among(client: Client, fleet: World, body: Body, ranked: list[Ranked]) -> None:
+    """All candidates are of so many hosts, or of all if they are fewer."""
+    hosts = {each.host for each in ranked}
+    for among in (1, 2):
+        order = {**body["order"], "among": among}
+        got = _read(_ask(client, {**body, "order": order}), fleet, order)
+        assert {each.candidate for each in got} <= {each.candidate for each in ranked}
+        assert len({each.host for each in got}) == min(among, len(hosts))
 
 
 def _check_hosts(got: list[Ranked], best: list[Ranked]) -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,10 @@ from berth.candidates.proving import most_placed
 from berth.candidates.references import References, request_of
 from berth.candidates.resolve import resolve
 from berth.index import Snapshot
+from berth.index.scenario import with_usage
 from tests.candidates.engine import snapshot_of
 from tests.candidates.wire_questions import question_of
-from tests.worlds import World, world
+from tests.worlds import World, provider_uuid, world
 
 
 def chosen(fleet: World, prepared: Path, groups: Any, count: int, limits: Limits) -> Chosen | Short:
@@ -36,22 +38,21 @@ def plan_of(snapshot: Snapshot, groups: Any) -> Plan:
     return resolve(snapshot, request_of(question, References(snapshot)), one_per_tree=False)
 
 
-@pytest.mark.parametrize(("first", "at_most"), [("VCPU", 1), ("DISK_GB", 2)])
-def test_sharing_providers_alone_count_on_the_host_of_the_first(
-    prepared: Path, first: str, at_most: int
+@pytest.mark.parametrize("classes", [("VCPU", "DISK_GB"), ("DISK_GB", "VCPU")], ids=str)
+def test_sharing_providers_alone_count_on_one_host_that_may_use_them(
+    prepared: Path, classes: tuple[str, str]
 ) -> None:
-    """Whichever hosts could anchor the candidate: VCPUs are on one host, disks on two."""
+    """Whichever of the disks is chosen, and whichever class is asked for first: each root may use
+    all of them, so the candidates are on the same one."""
     fleet = world("""
         cn1     @A
         cpus    VCPU=8  MISC_SHARES_VIA_AGGREGATE  @A
         disks1  DISK_GB=8  MISC_SHARES_VIA_AGGREGATE  @A
         disks2  DISK_GB=8  MISC_SHARES_VIA_AGGREGATE  @A
     """)
-    second = "DISK_GB" if first == "VCPU" else "VCPU"
-    groups = {"": {"resources": {first: 1, second: 1}}}
-    limits = Limits({"host": 1})
-    assert isinstance(chosen(fleet, prepared, groups, at_most, limits), Chosen)
-    assert chosen(fleet, prepared, groups, at_most + 1, limits) == Short(at_most)
+    groups = {"": {"resources": dict.fromkeys(classes, 1)}}
+    assert isinstance(chosen(fleet, prepared, groups, 2, Limits()), Chosen)
+    assert chosen(fleet, prepared, groups, 2, Limits({"host": 1})) == Short(1)
 
 
 POOLED = """
@@ -137,6 +138,46 @@ def test_candidates_that_are_not_scored_count(
         with snapshot_of(world(fleet), prepared) as snapshot:
             plan = plan_of(snapshot, groups)
             assert most_placed(snapshot, plan, Limits({"host": host_max}), Budget()) == most
+
+
+def test_a_host_may_get_its_first_candidate_when_amounts_are_divided_otherwise(
+    prepared: Path,
+) -> None:
+    """The pool gives the first amount alone, and cn2 is the host; the second comes from the pool
+    and its part, which is the pool's own. Found by brute force, with BERTH_SEED=1 BERTH_EFFORT=15.
+    """
+    assert provider_uuid("cn2") < provider_uuid("pool"), "the host is the least of the anchors"
+    fleet = world("""
+        cn2     @A
+        pool    VCPU=7  MISC_SHARES_VIA_AGGREGATE  @A
+          part  VCPU=3
+    """)
+    groups = {"": {"resources": {"VCPU": 4}, "split": {"VCPU": {"min": 2, "parts": 2}}}}
+    limits = Limits({"host": 1})
+    assert isinstance(chosen(fleet, prepared, groups, 2, limits), Chosen)
+    with snapshot_of(fleet, prepared) as snapshot:
+        assert most_placed(snapshot, plan_of(snapshot, groups), limits, Budget()) == 2
+
+
+def test_equal_candidates_of_a_host_come_in_their_order_after_each_choice(prepared: Path) -> None:
+    """The host that was chosen is searched again, and its first node is still the first of those
+    that score the same. Found by brute force, with BERTH_SEED=11 BERTH_EFFORT=12."""
+    fleet = world("""
+        h0      VCPU=4
+          h0n0  VCPU=3
+        h1
+          h1n1  VCPU=4
+    """)
+    groups = {"_A": {"resources": {"VCPU": 2}, "split": {"VCPU": {"min": 2}}}}
+    with snapshot_of(fleet, prepared) as snapshot:
+        plan, order, taken = plan_of(snapshot, groups), Order("pack"), Counter[Any]()
+        for count in range(1, 5):
+            alone = choose(with_usage(snapshot, taken), plan, order, 1, Limits(), Budget())
+            assert isinstance(alone, Chosen)
+            taken.update(alone.taken)
+            together = choose(snapshot, plan, order, count, Limits(), Budget())
+            assert isinstance(together, Chosen)
+            assert together.taken == taken
 
 
 def test_a_bound_without_time_is_coarse_and_true(prepared: Path) -> None:

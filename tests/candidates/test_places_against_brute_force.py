@@ -7,17 +7,26 @@ And it never says wrongly that something does not fit. Source: spec/beyond.md 5.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from hypothesis import given, note, seed, settings
 
+from berth.candidates import Budget
+from berth.candidates.choosing import Chosen, Limits, Short, choose
+from berth.candidates.order import Order
 from berth.config import Settings
 from berth.edge.app import create_app
+from berth.index.scenario import with_usage
+from berth.model.ids import ClassId, ProviderId
 from berth.store.engine.database import Database
 from tests.brute_capacity import Counted, TooManyStates
 from tests.brute_place import (
-    Limits,
+    Limits as BruteLimits,
+)
+from tests.brute_place import (
     Placed,
     after,
     are_within_limits,
@@ -25,91 +34,26 @@ from tests.brute_place import (
     fit_together,
     places,
 )
-from tests.brute_question import Request
 from tests.brute_scenario import what_if
-from tests.candidates.engine import only
-from tests.candidates.question_strategies import (
-    Dice,
-    fleet,
-    order,
-    request,
-    scenario,
-    seeded,
+from tests.candidates.engine import only, snapshot_of
+from tests.candidates.place_strategies import (
+    COUNT_MAX,
+    Asked,
+    Body,
+    crowded_fleet_with_bodies,
+    flat_fleet_with_bodies,
+    fleet_with_bodies,
+    given_back,
+    new_consumer,
 )
-from tests.candidates.strategies import CLASSES, TRAITS
+from tests.candidates.question_strategies import Dice, scenario, seeded
 from tests.candidates.test_questions_against_brute_force import tell
-from tests.candidates.wire_questions import read_candidate
+from tests.candidates.wire_questions import plan_of, read_candidate
 from tests.client import Client, Response
 from tests.effort import SEED, scaled
-from tests.worlds import SHARING_TRAIT, Stock, World, WorldProvider, consumer_uuid
+from tests.worlds import World
 
 PATH: Final = "/berth/v1/place"
-#: Consumers of one call at most: plain loops try all selections.
-COUNT_MAX: Final = 4
-
-Body = dict[str, Any]
-Asked = tuple[World, list[Body]]
-
-
-def fleet_with_bodies(dice: Dice) -> Asked:
-    """A world of any trees, with any requests."""
-    world = fleet(dice)
-    return world, [body(dice, request(dice, world), world) for _ in range(4)]
-
-
-def flat_fleet_with_bodies(dice: Dice) -> Asked:
-    """A world in which berth must always know: hosts that share nothing and serve a request in one
-    way, and nested labels."""
-    world = flat_fleet(dice)
-    amounts = {name: dice.number(1, 3) for name in dice.some(("VCPU", "MEMORY_MB"), 1, 2)}
-    asked = {"groups": {"": {"resources": amounts}}}
-    return world, [body(dice, asked, world) for _ in range(4)]
-
-
-def flat_fleet(dice: Dice) -> World:
-    """Up to six hosts in racks, of which each is in one zone; some hosts are in none."""
-    racks = {"R1": "z1", "R2": "z1", "R3": "z2"}
-    hosts = [
-        WorldProvider(
-            f"h{number}",
-            stocks={
-                name: Stock(dice.number(1, 6), used=dice.number(0, 2))
-                for name in ("VCPU", "MEMORY_MB")
-            },
-            aggregates=frozenset(dice.some([*racks], 0, 1)),
-        )
-        for number in range(dice.number(1, 6))
-    ]
-    labels = {rack: {"rack": rack, "zone": zone} for rack, zone in racks.items()}
-    traits = frozenset((*TRAITS, SHARING_TRAIT))
-    return World(tuple(hosts), extra_classes=frozenset(CLASSES), extra_traits=traits, labels=labels)
-
-
-def body(dice: Dice, asked: Request, world: World) -> Body:
-    """A body for new consumers, often with limits."""
-    names = [f"c{number}" for number in range(dice.number(1, COUNT_MAX))]
-    made: Body = {
-        "request": asked,
-        "consumers": [
-            {
-                "uuid": consumer_uuid(name),
-                "project_id": "p",
-                "user_id": "u",
-                "consumer_type": "INSTANCE",
-            }
-            for name in names
-        ],
-        "order": {"seed": dice.number(0, 9), **order(dice, world, [])},
-        "explain": False,
-    }
-    keys = sorted({key for labels in world.labels.values() for key in labels} - {"name"})
-    if dice.half():
-        made["max_per"] = {key: dice.number(1, 2) for key in dice.some(["host", *keys], 1, 3)}
-    if dice.sometimes():
-        made["within"] = dice.one(["host", *keys])
-    if dice.sometimes():
-        made["order"]["among"] = dice.number(1, 2)
-    return made
 
 
 @seed(SEED)
@@ -126,8 +70,27 @@ def test_places_are_what_plain_loops_allow(
         for sent in bodies:
             note(json.dumps(sent))
             answered = client.post(f"{PATH}?dry_run=true", json=sent)
-            _check(world, sent, answered)
+            _check(given_back(world, sent), sent, answered)
         _check_claim(client, world, bodies[0])
+
+
+@seed(SEED)
+@settings(max_examples=scaled(40))
+@given(seeded(crowded_fleet_with_bodies))
+def test_consumers_that_get_in_each_others_way(
+    scratch: Database, configured: Settings, asked: Asked
+) -> None:
+    """Pools, relations, amounts that are split, and limits are right together; what is dry decides
+    nothing, so the last body is placed for good."""
+    world, bodies = asked
+    tell(world)
+    with only(world, scratch) as index:
+        client = Client.of(create_app(configured, scratch, index))
+        for sent in bodies:
+            note(json.dumps(sent))
+            answered = client.post(f"{PATH}?dry_run=true", json=sent)
+            _check(given_back(world, sent), sent, answered)
+        _check_claim(client, world, bodies[-1])
 
 
 @seed(SEED)
@@ -144,12 +107,13 @@ def test_where_every_order_gets_equally_far_berth_always_knows(
         for sent in bodies:
             note(json.dumps(sent))
             answered = client.post(f"{PATH}?dry_run=true", json=sent)
-            _check(world, sent, answered)
+            state = given_back(world, sent)
+            _check(state, sent, answered)
             if answered.status == 409:
                 (error,) = answered.json["errors"]
                 assert error["code"] == "berth.place.does_not_fit"
                 limits, most = _limits(sent), error["at_most"]
-                assert fit_together(world, limits, most, places(world, sent["request"])) is not None
+                assert fit_together(state, limits, most, places(state, sent["request"])) is not None
 
 
 @seed(SEED)
@@ -166,7 +130,7 @@ def test_a_dry_run_may_assume_something(
         for sent in bodies:
             assumed = scenario(dice, world)
             note(json.dumps({**sent, "what_if": assumed}))
-            imagined = what_if(world, assumed)
+            imagined = what_if(given_back(world, sent), assumed)
             answered = client.post(f"{PATH}?dry_run=true", json={**sent, "what_if": assumed})
             if answered.status == 200:
                 # Copies have the uuids of the service's choice.
@@ -177,8 +141,38 @@ def test_a_dry_run_may_assume_something(
                 _check(imagined, sent, answered)
 
 
-def _limits(sent: Body) -> Limits:
-    return Limits(sent.get("max_per", {}), sent.get("within"))
+@seed(SEED)
+@settings(max_examples=scaled(40))
+@given(seeded(crowded_fleet_with_bodies))
+def test_consumers_of_one_call_get_what_they_get_one_after_another(
+    prepared: Path, asked: Asked
+) -> None:
+    """Each gets the best candidate of the state that those before it leave, also where only the
+    hosts that were chosen are searched again."""
+    world, bodies = asked
+    tell(world)
+    with snapshot_of(world, prepared) as snapshot:
+        for sent in bodies:
+            note(json.dumps(sent["request"]))
+            if (plan := plan_of(snapshot, sent["request"])) is None:
+                continue
+            order = Order("pack" if sent["order"]["seed"] % 2 else "spread")
+            taken, count = Counter[tuple[ProviderId, ClassId]](), 0
+            while count < COUNT_MAX:
+                state = with_usage(snapshot, taken)
+                one = choose(state, plan, order, 1, Limits(), Budget())
+                count += 1
+                together = choose(snapshot, plan, order, count, Limits(), Budget())
+                if isinstance(one, Short):
+                    assert isinstance(together, Short)
+                    break
+                taken.update(one.taken)
+                assert isinstance(together, Chosen)
+                assert together.taken == taken
+
+
+def _limits(sent: Body) -> BruteLimits:
+    return BruteLimits(sent.get("max_per", {}), sent.get("within"))
 
 
 def _check(world: World, sent: Body, answered: Response) -> None:
@@ -218,7 +212,7 @@ def _check(world: World, sent: Body, answered: Response) -> None:
         note("too many states")
 
 
-def _is_known(counted: Counted, limits: Limits) -> bool:
+def _is_known(counted: Counted, limits: BruteLimits) -> bool:
     """Whether berth must know that something does not fit, even where it may miss that it does:
     hosts that share nothing and serve a request in ways of a simple structure (4.1)."""
     return (
@@ -253,7 +247,8 @@ def _check_claim(client: Client, world: World, sent: Body) -> None:
     assert again["repeated"]
     placements = real.json["placements"]
     for placement in placements.values():
-        placement.pop("score", None)
+        for of_the_choice in ("score", "from"):
+            placement.pop(of_the_choice, None)
     assert again["placements"] == placements
 
 
@@ -270,7 +265,9 @@ def test_a_single_consumer_gets_the_first_candidate(
         client = Client.of(create_app(configured, scratch, index))
         for sent in bodies:
             order = {"by": "spread", "among": 512, **sent["order"]}
-            single = {**sent, "consumers": sent["consumers"][:1], "order": order}
+            consumers = [new_consumer("c0")]
+            single = {**sent, "consumers": consumers, "order": order}
+            single.pop("replace", None)
             note(json.dumps(single))
             answered = client.post(f"{PATH}?dry_run=true", json=single)
             question = {"request": sent["request"], "order": order, "limit": 1}

@@ -23,6 +23,7 @@ from tests.brute_force import answer
 from tests.candidates.engine import ask_with, copy_of, form_at, request_of
 from tests.candidates.strategies import Question, questions, worlds
 from tests.effort import SEED, repeat_with, scaled
+from tests.index.checking import checked
 from tests.queries import query_text
 from tests.world_in_store import add_drains, add_provider
 from tests.worlds import World, consumer_uuid, provider_uuid
@@ -66,7 +67,7 @@ def test_what_was_asked_of_another_world_misleads_nobody(
                 body = ask_with(index.snapshot(), request, form_at(question.minor))
                 due = answer(fleet, question.query, question.minor)
                 assert read_answer(json.loads(body), fleet, question.minor) == due
-            assert index.check() == []
+            assert checked(index) == []
             take_down(fleet, db)
             if data.draw(st.booleans()):
                 index.snapshot()

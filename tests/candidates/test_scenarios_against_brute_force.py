@@ -58,7 +58,7 @@ def test_a_scenario_is_the_fleet_that_it_describes(scratch: Database, assumed: A
     imagined_world = what_if(drawn, scenario)
     with only(drawn, scratch) as index:
         snapshot = index.snapshot()
-        imagined = _imagined(snapshot, scenario, scratch)
+        imagined = imagined_as(snapshot, scenario, scratch)
         for now, here in ((imagined, imagined_world), (snapshot, drawn)):
             assert _inventories(now) == _drawn_inventories(here)
             assert _sharing(now) == _drawn_sharing(here)
@@ -84,7 +84,7 @@ def test_what_another_consumer_of_a_provider_uses_stays(scratch: Database) -> No
     with only(host, scratch) as index:
         replace_allocations(scratch, [claim], attempts=1)
         for gone, due in ((str(other), (3, 2)), (consumer_uuid("cn1"), (1, 5))):
-            imagined = _imagined(index.snapshot(), {"without_consumers": [gone]}, scratch)
+            imagined = imagined_as(index.snapshot(), {"without_consumers": [gone]}, scratch)
             vcpu, memory = due
             assert _inventories(imagined) == {
                 ("cn1", "VCPU"): (8, vcpu),
@@ -100,7 +100,7 @@ def test_a_ratio_is_assumed_of_hosts_in_one_aggregate_and_not_in_another(
     members = [aggregate_uuid("A"), f"!{aggregate_uuid('B')}"]
     ratio = {"resource_class": "VCPU", "ratio": 2.0, "member_of": members}
     with only(hosts, scratch) as index:
-        imagined = _imagined(index.snapshot(), {"allocation_ratio": [ratio]}, scratch)
+        imagined = imagined_as(index.snapshot(), {"allocation_ratio": [ratio]}, scratch)
         assert _inventories(imagined) == {
             ("in-a", "VCPU"): (8, 0),
             ("in-both", "VCPU"): (4, 0),
@@ -108,7 +108,8 @@ def test_a_ratio_is_assumed_of_hosts_in_one_aggregate_and_not_in_another(
         }
 
 
-def _imagined(snapshot: Snapshot, scenario: dict[str, Any], db: Database) -> Snapshot:
+def imagined_as(snapshot: Snapshot, scenario: dict[str, Any], db: Database) -> Snapshot:
+    """The snapshot that a scenario makes of another."""
     assumed = read_what_if(scenario, "")
     consumers = [ConsumerUUID(uuid) for uuid in assumed.without_consumers]
     freed = held_by(db, consumers) if consumers else {}

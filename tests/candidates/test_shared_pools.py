@@ -73,7 +73,7 @@ def next_from(
     question: str = "question",
 ) -> Chosen | None:
     """What the next call gets."""
-    shared = pools.chosen(question, count, limits or Limits())
+    shared = pools.chosen(question, count, limits or Limits(), Budget())
     if shared is None:
         return None
     pools.note(shared[1].taken)
@@ -85,7 +85,7 @@ def search(
 ) -> Chosen:
     """What a call gets from a pool of its own, which it then offers to the next."""
     pool = Pool(fleet, plan, order, Budget())
-    chosen = choose_from(pool, 1, Limits())
+    chosen = choose_from(pool, 1, Limits(), Budget())
     assert chosen is not None
     pools.keep(question, pool)
     pools.note(chosen.taken)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from berth.candidates import Budget
+from berth.candidates.capacity import Counting
 from berth.candidates.question import Question, QuestionRelation, Split
 from tests.candidates.questions import asked, group, items, question
 from tests.worlds import world
@@ -86,6 +88,19 @@ def test_a_part_of_a_set_may_do_although_no_set_with_one_less_does(prepared: Pat
         ]
 
 
+def test_one_provider_gives_all_only_beside_what_other_groups_take(prepared: Path) -> None:
+    """With one element, too, the sums of all groups count: cn1_a has six for both. Then two share
+    the amount, although one could give it alone."""
+    asking = question(
+        groups={
+            "": group("VCPU=5", split=(("VCPU", Split()),)),
+            "_A": group("VCPU=2", required=items("FAST")),
+        }
+    )
+    with asked(HOSTS, prepared) as fleet:
+        assert fleet.candidates(asking) == ["cn1_a:VCPU=3 cn1_b:VCPU=4 | =cn1_a+cn1_b _A=cn1_a"]
+
+
 def test_what_other_groups_take_is_left_out(prepared: Path) -> None:
     """The other group takes two of six, so all four of the other provider are needed."""
     asking = question(
@@ -119,6 +134,29 @@ def test_relations_name_all_providers_of_a_split(prepared: Path) -> None:
             "a:VCPU=4 b:VCPU=1 c:VCPU=4 | =a+c _A=b",
             "a:VCPU=4 b:VCPU=4 c:VCPU=1 | =a+b _A=c",
         ]
+
+
+def test_a_larger_set_may_be_needed_for_a_relation(prepared: Path) -> None:
+    """v can give all by itself, but it is beside m; with a part of the host, the host is above all
+    of them. So they are together, and every question says so."""
+    host = world("""
+        t1   CUSTOM_VF=3
+          m  MEMORY_MB=4
+          v  CUSTOM_VF=10
+    """)
+    asking = question(
+        groups={
+            "_B": group("MEMORY_MB=1"),
+            "_X": group("CUSTOM_VF=8", split=(("CUSTOM_VF", Split()),)),
+        },
+        together=(QuestionRelation(("_X", "_B"), "subtree"),),
+    )
+    with asked(host, prepared) as fleet:
+        assert fleet.candidates(asking) == [
+            "m:MEMORY_MB=1 t1:CUSTOM_VF=1 v:CUSTOM_VF=7 | _B=m _X=t1+v"
+        ]
+        assert fleet.hosts(asking) == ["t1"]
+        assert Counting(fleet.snapshot, Budget()).capacity([asking]).total().count == 1
 
 
 def test_a_rolled_up_request_finds_its_first_candidates_at_once(prepared: Path) -> None:

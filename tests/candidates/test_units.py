@@ -15,6 +15,7 @@ from berth.store.engine.database import Database
 from berth.store.index_feed import Portions
 from tests.brute_force import answer
 from tests.candidates.engine import ask, copy_of, snapshot_of
+from tests.index.checking import checked
 from tests.queries import parse_query
 from tests.world_in_store import add_provider, build_in_store, hold, restock
 from tests.worlds import Stock, World, world
@@ -88,7 +89,7 @@ def test_units_of_a_host_count_that_stands_behind_another(
         assert ask(index.snapshot(), fleet, query, 33).candidates == [
             f"{name}:VCPU={amount}" for name in offered
         ]
-        assert index.check() == []
+        assert checked(index) == []
 
 
 def test_max_unit_counts_after_a_claim(database: Database) -> None:

@@ -29,7 +29,7 @@ from tests.worlds import World, aggregate_uuid, provider_uuid
 def search_candidates(snapshot: Snapshot, request: Request) -> list[Candidate]:
     """The candidates of a request without alternatives, by names."""
     snapshot = tolerating(snapshot, question_of(request, snapshot).tolerate)
-    plan = _plan(snapshot, request)
+    plan = plan_of(snapshot, request)
     if plan is None:
         return []
     batches = search(snapshot, plan, PLAIN, None, rng=Random(0), budget=Budget())
@@ -39,7 +39,7 @@ def search_candidates(snapshot: Snapshot, request: Request) -> list[Candidate]:
 def search_hosts(snapshot: Snapshot, request: Request) -> list[str]:
     """The names of the hosts that fit, sorted."""
     snapshot = tolerating(snapshot, question_of(request, snapshot).tolerate)
-    plan = _plan(snapshot, request)
+    plan = plan_of(snapshot, request)
     if plan is None:
         return []
     return sorted(
@@ -49,7 +49,7 @@ def search_hosts(snapshot: Snapshot, request: Request) -> list[str]:
     )
 
 
-def _plan(snapshot: Snapshot, request: Request) -> Plan | None:
+def plan_of(snapshot: Snapshot, request: Request) -> Plan | None:
     """The plan of a request; None if nothing fits without a search."""
     wanted = request_of(question_of(request, snapshot), References(snapshot))
     try:

@@ -333,7 +333,7 @@ def test_a_recorded_machine_is_split_by_its_nodes(office: Office) -> None:
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        (("--url", "http://x"), ExitCode.USAGE, "--url only works with --undo"),
+        (("--url", "http://x"), ExitCode.USAGE, "name a database, and --url"),
         (("--config", "/nowhere"), ExitCode.CONFIGURATION, "there is no file /nowhere"),
         (("--driver", "vmware"), ExitCode.CONFIGURATION, "Unknown driver 'vmware'"),
         (("--undo", __file__), ExitCode.CONFIGURATION, "cannot be read"),

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from oslo_upgradecheck.upgradecheck import Code
@@ -40,7 +41,7 @@ def test_all_is_well(tmp_path: Path) -> None:
     _, source = served(tmp_path)
     done = status(tmp_path, source)
     assert (done.returncode, done.stderr) == (0, "")
-    assert [line.split()[0] for line in done.stdout.splitlines()] == ["ok"] * 6
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["ok"] * 7
 
 
 def test_it_names_the_database_and_says_whether_a_service_answers(tmp_path: Path) -> None:
@@ -117,14 +118,16 @@ def test_a_warning_and_what_to_do_about_it(tmp_path: Path) -> None:
     url, source = served(tmp_path)
     run(
         url,
-        "INSERT INTO resource_providers VALUES (NULL, NULL, 1, 'u', 'n', 0, 1, NULL)",
+        f"INSERT INTO resource_providers VALUES (NULL, NULL, 1, '{UUID(int=1)}', 'n', 0, 1, NULL)",
         "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class_id, used) "
-        "VALUES (1, 'c', 0, 1)",
+        f"VALUES (1, '{UUID(int=2)}', 0, 1)",
+        "INSERT INTO inventories (resource_provider_id, resource_class_id, total, reserved, "
+        "min_unit, max_unit, step_size, allocation_ratio) VALUES (1, 0, 8, 0, 1, 8, 1, 1)",
     )
     done = status(tmp_path, source, "--json")
     assert done.returncode == 1
     warned = [one for one in json.loads(done.stdout) if one["result"] == "warning"]
-    assert [one["check"] for one in warned] == ["Incomplete Consumers"]
+    assert [one["check"] for one in warned] == ["Incomplete Consumers", "Damaged Rows"]
     assert "berth db check --repair" in warned[0]["details"]
     run_berth(tmp_path, "db", "check", "--repair", "--config-file", source)
     assert status(tmp_path, source).returncode == 0
@@ -185,7 +188,9 @@ def test_the_configuration_is_shown_without_its_secrets(tmp_path: Path) -> None:
     by_environment = shown.pop(("placement", "max_allocation_candidates"))
     assert by_environment["source"] == "OS_PLACEMENT__MAX_ALLOCATION_CANDIDATES"
     assert {one["source"] for one in shown.values()} == {source}
-    assert done.stderr == f"berth: unknown option [api]auth_stratgy in {source}\n"
+    assert done.stderr == (
+        f"berth: unknown option [api]auth_stratgy in {source}; did you mean auth_strategy?\n"
+    )
 
 
 def test_an_option_without_effect_is_named_with_the_file_that_sets_it(
@@ -196,7 +201,9 @@ def test_an_option_without_effect_is_named_with_the_file_that_sets_it(
     first.write_text("[api]\nauth_stratgy = noauth2\n")
     second.write_text("[api]\nauth_strategy = noauth2\n")
     done = in_process("config", "show", "--config-file", str(first), "--config-file", str(second))
-    assert done.stderr == f"berth: unknown option [api]auth_stratgy in {first}\n"
+    assert done.stderr == (
+        f"berth: unknown option [api]auth_stratgy in {first}; did you mean auth_strategy?\n"
+    )
 
 
 def test_keystones_options_without_keystone_are_named(

@@ -93,6 +93,7 @@ def test_tokens_are_listed(desk: Desk) -> None:
         "user": "ci",
         "project": "web",
         "roles": ["reader"],
+        "host": None,
         "created": one["created"],
         "expires": None,
         "state": "valid",
@@ -100,6 +101,34 @@ def test_tokens_are_listed(desk: Desk) -> None:
     heads, row = desk.token("list").stdout.splitlines()
     assert heads.split() == ["id", "user", "project", "roles", "created", "expires", "state"]
     assert row.split() == [id_in(token), "ci", "web", "reader", one["created"], "never", "valid"]
+
+
+def test_a_token_is_bound_to_a_host(desk: Desk) -> None:
+    """The host is the default of its owner, and has a column of its own."""
+    desk.create("--user", "ci", "--role", "reader")
+    desk.create("--role", "agent", "--host", "gpu02")
+    free, bound = parse_tokens(desk.file.read_text()).values()
+    assert bound.identity == Identity("gpu02", "gpu02", ("agent",), "gpu02")
+    assert free.host is None and "host" not in desk.file.read_text().splitlines()[0]
+    assert [one["host"] for one in desk.listed()] == [None, "gpu02"]
+    heads, *rows = desk.token("list").stdout.splitlines()
+    assert [row[heads.index("host") :].split()[0] for row in rows][1] == "gpu02"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--user", "a", "--role", "agent"), "the role agent is for one host: add --host"),
+        (("--role", "agent", "--role", "reader", "--host", "gpu02"), "agent and no other"),
+        (("--role", "service", "--host", "gpu02"), "agent and no other"),
+        (("--role", "agent", "--host", "a:b"), "no colon"),
+    ],
+    ids=" ".join,
+)
+def test_only_an_agent_is_bound_to_a_host(desk: Desk, options: tuple[str, ...], said: str) -> None:
+    """And an agent is bound to one."""
+    assert_fails(desk.token("create", *options), ExitCode.USAGE, said)
+    assert not desk.file.exists()
 
 
 def test_an_expired_token_is_listed_as_such(desk: Desk) -> None:
@@ -235,5 +264,5 @@ def test_a_token_without_a_role_is_refused(desk: Desk) -> None:
     """It could do nothing; the message says which roles there are."""
     done = desk.token("create", "--user", "alice")
     assert_fails(done, ExitCode.USAGE, "a token without a role may do nothing", "--role")
-    assert "the policy's roles are admin, auditor, member, reader, service" in done.stderr
+    assert "the policy's roles are admin, agent, auditor, member, reader, service" in done.stderr
     assert not desk.file.exists()

@@ -94,6 +94,23 @@ def test_a_user_is_changed(office: Office) -> None:
     assert office.file.read_text().startswith(f"# ours\nbob:{hashed('bob')}\n")
 
 
+def test_a_user_is_bound_to_a_host(office: Office) -> None:
+    """As the fourth field; other roles end that, and another project does not."""
+    office.add("gpu02", "--role", "agent", "--host", "gpu02")
+    office.add("alice", "--role", "admin")
+    assert office.user("list").stdout.splitlines() == [
+        "name   project  roles  host",
+        "gpu02  gpu02    agent  gpu02",
+        "alice  alice    admin",
+    ]
+    office.user("set", "gpu02", "--project", "web")
+    assert office.file.read_text().splitlines()[0].endswith(":web:agent:gpu02")
+    office.user("set", "gpu02", "--role", "agent", "--host", "gpu03")
+    assert office.file.read_text().splitlines()[0].endswith(":web:agent:gpu03")
+    office.user("set", "gpu02", "--role", "reader")
+    assert office.file.read_text().splitlines()[0].endswith(":web:reader")
+
+
 def test_a_password_is_changed(office: Office) -> None:
     """The old password no longer works; the roles stay."""
     office.add("alice", "--role", "admin")
@@ -139,6 +156,8 @@ def test_a_role_that_no_rule_knows_is_warned_of(office: Office) -> None:
         (("set", "alice"), ("--project", "--role")),
         (("set", "alice", "--role", "admin", "--no-roles"), ("either --role or --no-roles",)),
         (("set", "alice", "--project", " "), ("is not a valid name",)),
+        (("set", "alice", "--role", "agent"), ("the role agent is for one host: add --host",)),
+        (("set", "alice", "--host", "gpu02"), ("agent and no other",)),
         (("passwd", "bob", "--password-stdin"), ("no user bob",)),
         (("remove", "bob"), ("no user bob",)),
     ],

@@ -129,6 +129,7 @@ def _write(tx: Tx) -> None:
                 "allocations_digest": "b" * 64,
                 "host_uuid": provider(1),
                 "mappings": '{"_ü": []}',
+                "request": '{"call": "ü", "request": {}}',
                 "created_at": CREATED,
             }
         ],

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import func, select
 
 from berth.store.engine.database import Database
-from berth.store.engine.tables import berth_journal, berth_usages, berth_writer
+from berth.store.engine.tables import berth_journal, berth_placements, berth_usages, berth_writer
 from berth.store.identity import read_identity
 from berth.upkeep import schema
 from berth.upkeep.copying import Outcome, copy_database
@@ -71,6 +71,23 @@ def test_a_source_of_an_older_release_has_only_the_tables_of_the_original(
     outcome = copied(source, target)
     assert contents(target) == expected
     assert not outcome.rows.keys() & {*newer} and outcome.faults == []
+
+
+@pytest.mark.parametrize("origin", ENGINES)
+@pytest.mark.parametrize("destination", ENGINES)
+def test_a_column_that_an_older_release_does_not_have_is_null(
+    origin: str, destination: str, new_url: Callable[[str], str], opened: Opener
+) -> None:
+    """Requests were not kept then; all else of a placement is copied."""
+    source, target = opened(new_url(origin)), opened(new_url(destination))
+    fill(source)
+    with source.engine.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE berth_placements DROP COLUMN request")
+        connection.exec_driver_sql("UPDATE berth_alembic_version SET version_num = '0014'")
+    assert copied(source, target).faults == []
+    with target.read() as tx:
+        (row,) = tx.connection.execute(select(berth_placements)).mappings()
+    assert (row["host_uuid"], row["request"]) == (provider(1), None)
 
 
 def assert_goes_on(db: Database) -> None:

@@ -31,12 +31,19 @@ PORT = "8778"
 _MARK = "berth-how-to-block"
 
 
-def follow(page: Path, home: Path, variables: Mapping[str, str] | None = None) -> None:
+def follow(
+    page: Path,
+    home: Path,
+    variables: Mapping[str, str] | None = None,
+    *,
+    patience_s: float = 3 * PATIENCE,
+) -> None:
     """Run a page's examples, and compare each output with the page.
 
     Args:
         home: an empty directory, for everything that the page writes.
         variables: the environment variables that the page expects.
+        patience_s: how long all of it may take.
     """
     port = str(free_port())
     steps = [
@@ -44,7 +51,7 @@ def follow(page: Path, home: Path, variables: Mapping[str, str] | None = None) -
         for block in blocks(page.read_text(), "sh", "text")
     ]
     commands = [text for kind, text in steps if kind == "sh"]
-    ran = _run(commands, home, variables or {})
+    ran = _run(commands, home, variables or {}, patience_s)
     outputs = ran.stdout.split(f"{_MARK}\n")[1:]
     assert ran.returncode == 0, f"{page.name}, block {len(outputs)}:\n{ran.stdout}"
     number = 0
@@ -62,7 +69,7 @@ def follow(page: Path, home: Path, variables: Mapping[str, str] | None = None) -
 
 
 def _run(
-    commands: list[str], home: Path, variables: Mapping[str, str]
+    commands: list[str], home: Path, variables: Mapping[str, str], patience_s: float
 ) -> subprocess.CompletedProcess[str]:
     """Run all commands in one shell, which exits at the first failure; its children end with it."""
     script = "set -euo pipefail\n" + "".join(f"echo {_MARK}\n{text}" for text in commands)
@@ -83,7 +90,7 @@ def _run(
             start_new_session=True,
         )
         try:
-            code = process.wait(3 * PATIENCE)
+            code = process.wait(patience_s)
         finally:
             _end(process)
     return subprocess.CompletedProcess(process.args, code, output.read_text())

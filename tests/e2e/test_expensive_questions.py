@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
-from tests.client import Client
+from tests.client import Client, Response
 from tests.e2e.serving import serving
 from tests.world_over_http import built_over_http
 from tests.worlds import provider_uuid, world
@@ -27,28 +27,24 @@ REQUEST: Final[dict[str, Any]] = {
 SECONDS_MAX: Final = 2.5
 #: On a slow machine it may take this share of the time in which all questions are answered.
 SHARE_MAX: Final = 0.5
-#: No question is refused because it has waited.
-PATIENT: Final = {"OS_BERTH__WAIT_SECONDS_MAX": "60"}
 
 
-def explained(url: str) -> dict[str, Any]:
+def explained(url: str) -> Response:
     """The answer to one question that nobody could answer in time."""
     sent = {"request": REQUEST, "seconds": 0.5}
-    answered = Client.at(url).post("/berth/v1/explain", json=sent)
-    assert answered.status == 200, answered.text
-    body: dict[str, Any] = answered.json
-    return body
+    return Client.at(url).post("/berth/v1/explain", json=sent)
 
 
 def test_reads_and_claims_go_on_beside_expensive_questions(tmp_path: Path) -> None:
-    """Sixteen of them, for as long as they take: none says that nothing fits."""
-    with serving(tmp_path, "--workers", "1", variables=PATIENT) as service:
+    """Sixteen of them, for as long as they take: none says that nothing fits, and those that could
+    not be answered in time are refused. A small search does not wait for them."""
+    with serving(tmp_path, "--workers", "1") as service:
         client = Client.at(service.url)
         with built_over_http(FLEET, client), ThreadPoolExecutor(QUESTIONS) as pool:
             asking = [pool.submit(explained, service.url) for _ in range(QUESTIONS)]
             slowest, rounds, begin = 0.0, 0, time.monotonic()
             while not all(each.done() for each in asking):
-                for use in (read, claim):
+                for use in (read, claim, search):
                     began = time.monotonic()
                     use(client)
                     slowest = max(slowest, time.monotonic() - began)
@@ -57,14 +53,23 @@ def test_reads_and_claims_go_on_beside_expensive_questions(tmp_path: Path) -> No
             answers = [each.result() for each in asking]
     assert rounds > 1
     assert slowest < max(SECONDS_MAX, SHARE_MAX * took)
-    for answer in answers:
+    complete = [answer.json for answer in answers if answer.status == 200]
+    assert complete
+    for answer in complete:
         assert (answer["verdict"], answer["complete"]) == ("gave_up", False)
         assert answer["hosts"]["at_least"] is True
+    refused = [answer for answer in answers if answer.status != 200]
+    assert all(answer.status == 503 and "retry-after" in answer.headers for answer in refused)
 
 
 def read(client: Client) -> None:
     """Read one provider."""
     assert client.get(f"/resource_providers/{provider_uuid('host')}").status == 200
+
+
+def search(client: Client) -> None:
+    """Ask for one candidate."""
+    assert client.get("/allocation_candidates?resources=VCPU:1&limit=1").status == 200
 
 
 def claim(client: Client) -> None:

@@ -6,6 +6,7 @@ Source: operations.md sections 1.1 and 2.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import uuid
@@ -18,6 +19,7 @@ from threading import Thread
 
 import openstack
 import pytest
+import requests
 
 from berth import config, deploy
 from tests.client import Client, Response
@@ -62,6 +64,8 @@ CALLERS: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "service": ("nova", {"project": "services"}),
     "reader": ("ron", {"project": "web"}),
     "member": ("mary", {"project": "web"}),
+    "agent": ("gpu02", {"project": "services"}),
+    "agent and reader": ("gpu03", {"project": "services"}),
     "nobody in particular": ("mary", {}),
     "admin of the system": ("sydney", {"system": True}),
     "admin of the domain": ("sydney", {"domain": True}),
@@ -103,6 +107,9 @@ def world(keystone: Keystone, tmp_path_factory: pytest.TempPathFactory) -> Itera
     keystone.create_user("alice", {"admin": [web, shop]})
     keystone.create_user("ron", {"reader": [web]})
     keystone.create_user("mary", {"member": [web]})
+    keystone.create("role", name="agent")
+    keystone.create_user("gpu02", {"agent": [service]})
+    keystone.create_user("gpu03", {"agent": [service], "reader": [service]})
     keystone.create_user("sydney", {"admin": ["system", "domains/default"]})
     home = tmp_path_factory.mktemp("home")
     source = configuration(home, keystone.url)
@@ -168,6 +175,17 @@ def test_who_may_do_what(
     assert client.post("/reshaper", json={}).status == reshaper
 
 
+def test_an_agent_is_bound_to_the_host_with_its_name(world: World) -> None:
+    """If that is its only role; beside others, the role grants nothing."""
+    agent = world.acting_as(world.token("agent"))
+    assert agent.post("/resource_providers", json={"name": "gpu02"}).status == 200
+    refused = agent.post("/resource_providers", json={"name": "gpu40"})
+    said = "bound to the host gpu02, and provider gpu40 is the root of another tree"
+    assert refused.status == 403 and said in refused.error["detail"]
+    refused = world.acting_as(world.token("agent and reader")).get("/resource_providers")
+    assert refused.status == 403 and "you have the role reader" in refused.error["detail"]
+
+
 def test_the_root_needs_no_token(world: World) -> None:
     """An invalid one does not matter there."""
     assert world.acting_as(None).get("/").status == 200
@@ -188,6 +206,25 @@ def test_a_token_that_was_revoked_is_refused(world: World) -> None:
     token = world.token("admin")
     world.keystone.revoke(token)
     assert_unauthorized(world.acting_as(token).get("/traits"), world.keystone)
+
+
+def test_a_stream_ends_with_its_token(world: World) -> None:
+    """Although the middleware has it cached; the worker then refuses it to every request."""
+    token = world.token("admin")
+    client = world.acting_as(token)
+    revision = json.loads(client.get("/berth/v1/fleet").text.splitlines()[0])["revision"]
+    with requests.get(
+        f"{world.service.url}/berth/v1/changes?after={revision}",
+        headers={"X-Auth-Token": token, "Accept": "text/event-stream"},
+        stream=True,
+        timeout=PATIENCE,
+    ) as stream:
+        lines = stream.iter_lines()
+        assert next(lines) == b"event: revision"
+        world.keystone.revoke(token)
+        assert client.get("/traits").status == 200
+        assert all(line[:1] in b":di" for line in lines)
+    assert_unauthorized(client.get("/traits"), world.keystone)
 
 
 def test_the_tokens_of_somebody_who_was_disabled_are_refused(world: World) -> None:

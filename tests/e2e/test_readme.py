@@ -17,10 +17,14 @@ from tests.effort import LEFT_OUT, is_left_out
 #: Printed in front of the output of each block of commands.
 MARK = "berth-readme-block"
 
+README = (ROOT / "README.md").read_text()
+
 STEPS = [
-    (block.kind, block.text)
-    for block in blocks(section((ROOT / "README.md").read_text(), "A first example"), "sh", "text")
+    (block.kind, block.text) for block in blocks(section(README, "A first example"), "sh", "text")
 ]
+
+#: How the page names a database instead of the service.
+NAMING, AT_HOME = "OS_PLACEMENT_DATABASE__CONNECTION", ".local/share/berth/berth.db"
 
 
 def follow(directory: Path, steps: list[tuple[str, str]], **variables: str) -> list[str]:
@@ -50,9 +54,11 @@ def test_the_example_prints_what_the_page_shows(tmp_path: Path, is_served: bool)
         with served(tmp_path) as url:
             outputs = follow(tmp_path, STEPS, BERTH_URL=url)
     else:
-        # The first block names the service.
+        # The first block names the service, and the sentence after it a database.
         assert "BERTH_URL" in STEPS[0][1]
-        outputs = ["", *follow(tmp_path, STEPS[1:])]
+        assert f"`export {NAMING}=sqlite:///$HOME/{AT_HOME}`" in README
+        named = {NAMING: f"sqlite:///{tmp_path}/{AT_HOME}"}
+        outputs = ["", *follow(tmp_path, STEPS[1:], **named)]
     number = -1
     for kind, text in STEPS:
         if kind == "sh":

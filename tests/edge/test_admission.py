@@ -15,12 +15,13 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 import pytest
 
 from berth import config
-from berth.api.paths import SEARCHES
 from berth.config import AdmissionSettings, ConfigurationError
-from berth.edge.admission import REFUSAL_S, Line, admit
+from berth.edge import admission
+from berth.edge.admission import REFUSAL_S, Line, Observer, Searches, admit
 from berth.edge.request_log import log_requests
 from tests.client import Client, Response
 from tests.e2e.serving import PATIENCE, wait_until
+from tests.routes import SEARCHES
 
 #: Longer than any test lasts.
 FOR_EVER = 2 * PATIENCE
@@ -143,12 +144,9 @@ def test_the_observer_sees_who_gives_up_leave_the_line() -> None:
     """Otherwise the metrics would show a waiting request until the next one comes."""
     seen: list[tuple[int, int]] = []
 
-    class Seen:
+    class Seen(Observer):
         def changed(self, running: int, waiting: int) -> None:
             seen.append((running, waiting))
-
-        def refused(self) -> None:
-            pass
 
     line = Line(running_max=1, waiting_max=1, wait_seconds_max=0.01, pause=no_time, observer=Seen())
     assert line.enter()
@@ -243,7 +241,14 @@ def test_searches_wait_in_a_queue_of_their_own_whatever_their_method(
 
 @pytest.mark.parametrize(
     ("query", "is_write"),
-    [("", True), ("?dry_run=true", False), ("?dry_run=false", True), ("?dry_run=true;x=1", False)],
+    [
+        ("", True),
+        ("?dry_run=true", False),
+        ("?dry_run=false", True),
+        ("?dry_run=true;x=1", False),
+        ("?dry%5Frun=%74rue", False),
+        ("?dry_run=%ff", True),
+    ],
 )
 def test_a_dry_run_is_a_search(query: str, is_write: bool) -> None:
     """A placement that writes nothing waits with the searches."""
@@ -384,3 +389,63 @@ def test_a_wait_that_is_no_wait_is_refused_at_the_start(words: str, tmp_path: Pa
     )
     with pytest.raises(ConfigurationError):
         config.read_settings(config.load([str(path)]))
+
+
+def test_a_search_that_would_wait_for_too_long_is_refused_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Long searches have taken about eight seconds: one more would wait for four. One that may
+    wait for longer gets into the queue."""
+    entered: list[float] = []
+
+    def enter(line: Line, *, within: float) -> bool:
+        entered.append(within)
+        return Line.enter(line, within=0)
+
+    monkeypatch.setattr(admission, "Line", type("Noting", (Line,), {"enter": enter}))
+    now = 0.0
+    searches = Searches(AdmissionSettings(1, 1, 1, 1, FOR_EVER), clock=lambda: now)
+    for _ in range(20):
+        assert searches.enter(within=0)
+        assert searches.go_on(within=0)
+        now += 8
+        searches.leave(is_long=True)
+    assert searches.enter(within=0)
+    assert searches.go_on(within=0)
+    entered.clear()
+    assert searches.enter(within=0)
+    assert not searches.go_on(within=3)
+    assert entered == [0]
+    assert searches.enter(within=0)
+    assert not searches.go_on(within=5)
+    assert entered == [0, 0, 5]
+
+
+def test_a_search_that_is_late_goes_on_where_nobody_else_does() -> None:
+    """The processor or the database kept it; no request has come too many."""
+    searches = Searches(AdmissionSettings(1, 1, 1, 1, FOR_EVER))
+    assert searches.enter(within=-1)
+    assert searches.go_on(within=-1)
+    assert searches.enter(within=0)
+    assert not searches.go_on(within=-1)
+
+
+def test_a_search_that_takes_long_leaves_its_place_to_one_that_begins() -> None:
+    """It has one of as many other places then; one that finds no such place has none at all."""
+    told: list[tuple[int, int]] = []
+
+    class OfLong(Observer):
+        def changed(self, running: int, waiting: int) -> None:
+            told.append((running, waiting))
+
+    searches = Searches(AdmissionSettings(1, 1, 1, 1, 0.0), of_long=OfLong())
+    assert searches.enter(within=0)
+    assert not searches.enter(within=0)
+    assert told == []
+    assert searches.go_on(within=0)
+    assert told == [(1, 0)]
+    assert searches.enter(within=0)
+    assert not searches.go_on(within=0)
+    searches.leave(is_long=True)
+    assert searches.enter(within=0)
+    assert searches.go_on(within=0)

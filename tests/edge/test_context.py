@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oslo_context import context as oslo
 from oslo_context.context import RequestContext, get_current
 
+from berth.api.environ import HOST
 from berth.edge.auth.identity import IDENTITY_HEADERS
 from berth.edge.context import Context
 
@@ -49,6 +51,27 @@ def test_a_context_knows_nothing_of_the_one_before() -> None:
     assert get_current() is context
     wanted = RequestContext(request_id="req-3", overwrite=False)
     assert attributes(context) == attributes(wanted)
+
+
+@pytest.mark.parametrize(
+    ("roles", "bound_to", "expected"),
+    [
+        ("agent", "gpu02", (["agent"], "gpu02")),
+        ("agent", None, (["agent"], "alice")),
+        ("Agent", None, (["Agent"], "alice")),
+        ("reader,agent", None, (["reader"], None)),
+        ("reader,agents", None, (["reader", "agents"], None)),
+        ("", None, ([], None)),
+    ],
+)
+def test_an_agent_is_bound_to_a_host(
+    roles: str, bound_to: str | None, expected: tuple[list[str], str | None]
+) -> None:
+    """To that of its credentials, or to the one with its name; beside other roles, to none."""
+    context = Context.begin("req-1", None)
+    environ = {"HTTP_X_USER_ID": "17", "HTTP_X_USER_NAME": "alice", "HTTP_X_ROLES": roles}
+    context.read_identity(environ | ({} if bound_to is None else {HOST: bound_to}))
+    assert (context.roles, context.host) == expected
 
 
 def test_a_context_can_be_copied_without_its_secrets() -> None:

@@ -22,7 +22,7 @@ OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 class Unready:
     """A part that is not available."""
 
-    def snapshot(self) -> None:
+    def state(self) -> None:
         """Fail."""
         raise NotReady("no database here")
 

@@ -11,7 +11,8 @@ from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.samples import Sample
 
 from berth.edge import instruments
-from berth.edge.instruments import SECONDS, Maker, RequestInstruments, observe_all
+from berth.edge.instrument_maker import Maker
+from berth.edge.instruments import SECONDS, RequestInstruments, observe_all
 from tests.e2e.serving import wait_until
 
 KEY = ("GET", "/traits", "200", 39)

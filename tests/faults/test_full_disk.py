@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from berth.store.engine.driver_errors import FULL
+from tests.e2e.serving import wait_until
 from tests.engines import need
 from tests.faults.conftest import Keep
 from tests.faults.stage import reads, staged, wait_until_refused, writes
+from tests.proof.wire import Connection
 from tests.servers.small_disk import fill, small_disk, why_not
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
@@ -38,13 +41,25 @@ def test_writes_wait_for_room_and_reads_go_on(engine: str, tmp_path: Path, keep:
             wait_until_refused(writes, stage.workers)
             for worker in stage.workers * _READS:
                 assert reads(worker), "a read was refused"
+            for worker in stage.workers:
+                wait_until(lambda: health(worker) == FULL, "health to see the disk")  # noqa: B023
             time.sleep(1)
             ballast.unlink()
             stage.strike()
             stage.wait_until_back()
             time.sleep(1)
         keep(stage.seconds_to_recover())
+        for worker in stage.workers:
+            wait_until(lambda: health(worker) is None, "the worker to be ready")  # noqa: B023
         stage.judge()
+
+
+def health(worker: Connection) -> str | None:
+    """Why a worker is not ready; None if it is."""
+    answer = worker.ask("GET", "/readyz")
+    assert answer.status == (200 if answer.body["status"] == "ok" else 503)
+    reason: str | None = answer.body.get("reason")
+    return reason
 
 
 @contextmanager

@@ -42,9 +42,11 @@ class RecordedHost:
     domains: list[tuple[str, bool]] = field(default_factory=list)
     #: CPUs that are there and do not run.
     resting: frozenset[int] = frozenset()
-    encryption: Mapping[str, int] = field(default_factory=dict)
+    encryption: Mapping[str, int | None] = field(default_factory=dict)
     #: By CPU that libvirt does not tell of, the NUMA node on which the kernel has it.
     resting_on: Mapping[int, int] = field(default_factory=dict)
+    #: NUMA nodes that are the memory of GPUs.
+    of_gpus: frozenset[int] = frozenset()
 
     def machine(self) -> Machine:
         """The capabilities."""
@@ -60,6 +62,7 @@ class RecordedHost:
             read_cpu_features(read.cpu) if read.cpu else frozenset(),
             self.encryption,
             self.resting_on,
+            self.of_gpus,
         )
 
     def devices(self) -> NodeDevices:

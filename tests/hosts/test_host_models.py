@@ -76,8 +76,9 @@ def report(
         options,
         placements=lambda consumer: None,
         used=None,
+        allocations=allocations,
         firsts={"VCPU": {"allocation_ratio": 4.0}, "MEMORY_MB": {"reserved": 512}},
-    ).shape(allocations)
+    ).shape()
 
 
 def guests_of(tree: ProviderTree, draw: st.DataObject) -> Allocations:

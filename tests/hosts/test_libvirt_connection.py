@@ -28,7 +28,9 @@ CAPABILITIES = (RECORDED / "two-sockets.xml").read_text()
 OF_GUESTS = """
     <domainCapabilities>
       <cpu><mode name='host-model' supported='yes'><model>EPYC</model></mode></cpu>
-      <features><sev supported='yes'><maxGuests>15</maxGuests></sev></features>
+      <features>
+        <sev supported='yes'><maxGuests>15</maxGuests><maxESGuests>450</maxESGuests></sev>
+      </features>
     </domainCapabilities>"""
 WHOLE_CPU = "<cpu><model>EPYC</model><feature policy='require' name='svm'/></cpu>"
 
@@ -160,7 +162,7 @@ def test_a_host_that_cannot_tell_of_guests_cpus_is_reported(
     """Without an emulator, on ARM, or with a CPU model that libvirt does not know."""
     assert host.machine().cpu_features == {"svm"}
     connection.baselineCPU = fail
-    assert host.machine().encryption_slots == {"sev": 15, "sev_es": 0}
+    assert host.machine().encryption_slots == {"sev": 15, "sev_es": 450}
     connection.getDomainCapabilities = fail
     machine = host.machine()
     assert (len(machine.online_cpus), machine.encryption_slots) == (32, {})
@@ -170,14 +172,17 @@ def test_libvirts_own_words_of_an_unknown_cpu_are_forgiven() -> None:
     """The message of its test driver about an unknown CPU model."""
     from berth.hosts.drivers.libvirt.connection import LibvirtHost, _of_guests
 
-    host = LibvirtHost("test:///default")
+    host, said = LibvirtHost("test:///default"), list[str]()
     for cpu in (
         "<cpu><arch>x86_64</arch><model>nosuch</model></cpu>",
         "<cpu><arch>s390x</arch><model>z13</model></cpu>",
         "<cpu><model>EPYC</model></cpu>",
     ):
-        question = partial(lambda cpu, asked: _of_guests(lambda: asked.baselineCPU([cpu], 0)), cpu)
+        question = partial(
+            lambda cpu, asked: _of_guests(lambda: asked.baselineCPU([cpu], 0), said.append), cpu
+        )
         assert host._ask(question) is None
+    assert len(said) == 3
 
 
 def test_a_mediated_device_that_is_only_defined_is_not_counted(

@@ -37,8 +37,8 @@ BEFORE = f"""
 """
 
 GPUS = """
-      cn1_pci_0000_84_00_0  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
-      cn1_pci_0000_85_00_0  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
+      cn1_pci_0000_84_00_0  VGPU=4(max:4)  CUSTOM_DIVIDED_INTO_NVIDIA_35  CUSTOM_OWNER_BERTH
+      cn1_pci_0000_85_00_0  VGPU=4(max:4)  CUSTOM_DIVIDED_INTO_NVIDIA_35  CUSTOM_OWNER_BERTH
 """
 
 GPU_84, GPU_85 = "cn1_pci_0000_84_00_0", "cn1_pci_0000_85_00_0"
@@ -151,7 +151,7 @@ def test_what_is_held_of_a_gpu_already_does_not_count_twice(stage: Stage) -> Non
     stage.show(
         f"""
         cn1  {STOCKS}  VGPU=1  {TRAITS}
-          cn1_pci_0000_84_00_0  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
+          cn1_pci_0000_84_00_0  VGPU=4(max:4)  CUSTOM_DIVIDED_INTO_NVIDIA_35  CUSTOM_OWNER_BERTH
         i1: cn1 VGPU=1, cn1_pci_0000_84_00_0 VGPU=1
         """
     )

@@ -284,9 +284,11 @@ def test_an_odd_guest_does_not_hide_the_others(caplog: pytest.LogCaptureFixture)
             good = domain_xml(consumer_uuid("i1"))
             return [Domain(good.replace("<vcpu>", "<")), Domain(good)]
 
-    (guest,) = connection._guests(Connection())
+    host = connection.LibvirtHost("test:///default")
+    for _ in range(2):
+        (guest,) = connection._guests(Connection(), tell=host._tell)
     assert guest.uuid == consumer_uuid("i1")
-    assert "Skipping one of libvirt's documents" in caplog.text
+    assert caplog.text.count("Skipping one of libvirt's documents") == 1
 
 
 def test_capabilities_that_make_no_sense_are_said(stage: Stage) -> None:

@@ -27,7 +27,7 @@ BEFORE = f"""
 """
 AFTER = f"""
     {ROOT}
-      cn1_{CARD}  {VF}=2(max:2)  CUSTOM_OWNER_BERTH  HW_NIC_SRIOV
+      cn1_{CARD}  {VF}=2(max:2)  CUSTOM_DIVIDED_INTO_VFS  CUSTOM_OWNER_BERTH  HW_NIC_SRIOV
     i1: cn1 VCPU=1, cn1_{CARD} {VF}=2
 """
 
@@ -141,7 +141,7 @@ def test_a_function_that_is_reserved_is_told(stage: Stage, report: Any) -> None:
     stage.show(
         f"""
         {ROOT}
-          cn1_{CARD}  {VF}=2(reserved:1,max:2)  CUSTOM_OWNER_BERTH
+          cn1_{CARD}  {VF}=2(reserved:1,max:2)  CUSTOM_DIVIDED_INTO_VFS  CUSTOM_OWNER_BERTH
         i1: cn1 VCPU=1
         """
     )

@@ -58,8 +58,8 @@ def test_lists_of_ids_are_read_as_the_kernel_and_libvirt_write_them(
 def test_flags_become_traits(tmp_path: Path) -> None:
     """By the names in /proc/cpuinfo, which differ from those of the traits; some are of one
     vendor."""
-    intel = read_cpu_traits(HostFiles(TWO_SOCKETS.write(tmp_path / "intel")))
-    amd = read_cpu_traits(HostFiles(FOUR_NODES.write(tmp_path / "amd")))
+    intel, _ = read_cpu_traits(HostFiles(TWO_SOCKETS.write(tmp_path / "intel")), "x86_64")
+    amd, _ = read_cpu_traits(HostFiles(FOUR_NODES.write(tmp_path / "amd")), "x86_64")
     prefix = "HW_CPU_X86_"
     both = {"SSE3", "CLMUL", "FMA3", "SSE41", "SSE42", "AESNI", "BMI", "BMI2", "AVX2", "PDPE1GB"}
     assert {prefix + name for name in both} <= intel & amd
@@ -75,7 +75,8 @@ def test_flags_become_traits(tmp_path: Path) -> None:
 
 def test_what_only_some_cpus_can_do_is_no_trait(tmp_path: Path) -> None:
     """A guest may run on any CPU; flags without a trait are skipped."""
-    traits = read_cpu_traits(HostFiles(ARM_SERVER.write(tmp_path)))
+    traits, of_some = read_cpu_traits(HostFiles(ARM_SERVER.write(tmp_path)), "aarch64")
+    assert of_some == {"HW_CPU_AARCH64_SVE"}
     assert {trait.removeprefix("HW_CPU_AARCH64_") for trait in traits} == {
         "FP", "ASIMD", "EVTSTRM", "AES", "PMULL", "SHA1", "SHA2", "CRC32", "ATOMICS",
     }  # fmt: skip
@@ -87,7 +88,7 @@ def test_power_processors_are_known_by_their_model(tmp_path: Path) -> None:
     files = put(
         tmp_path, "proc/cpuinfo", f"processor\t: 0\n{cpu}\n\nprocessor\t: 1\n{cpu}\n\nmachine\t: P"
     )
-    assert read_cpu_traits(files) == {"HW_CPU_PPC64LE_POWER9"}
+    assert read_cpu_traits(files, "ppc64le")[0] == {"HW_CPU_PPC64LE_POWER9"}
 
 
 def test_a_cpu_that_rests_stays_on_the_node_where_it_was(tmp_path: Path) -> None:
@@ -184,7 +185,11 @@ def test_mediated_devices_are_counted_with_those_that_could_be_made(tmp_path: Pa
     assert tree.data("cn1_pci_0000_84_00_0").inventory == {"VGPU": {"total": 4, "max_unit": 4}}
     big = tree.data("cn1_pci_0000_85_00_0")
     assert big.inventory == {"CUSTOM_VGPU_BIG": {"total": 2, "max_unit": 2}}
-    assert big.traits == {"CUSTOM_BIG", "CUSTOM_OWNER_BERTH"}
+    assert big.traits == {
+        "CUSTOM_BIG",
+        "CUSTOM_DIVIDED_INTO_NVIDIA_223",
+        "CUSTOM_OWNER_BERTH",
+    }
 
     nothing = hosts.driver(
         GPU_HOST, tmp_path, mdev=[{"type": "nvidia-223", "parents": ["0000:84:00.0"]}]
@@ -417,7 +422,7 @@ def test_the_real_library_has_what_is_used(tmp_path: Path) -> None:
     assert library is not None
     missing = [name for name in vars(FakeNVML) if name[:4] == "nvml" and not hasattr(library, name)]
     assert not missing
-    assert all(device.counts for device in read_nvml(HostFiles(tmp_path), library))
+    assert all(device.counts for device in read_nvml(HostFiles(tmp_path), library, print))
 
 
 def test_without_the_library_there_are_no_gpus(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -187,7 +187,8 @@ def test_devices_move_under_their_nodes_with_what_is_held_of_them(
     start(client, hosts.driver(machine, tmp_path, mdev=mdev, model="numa"))
     assert stage.uuid_of("cn1_pci_0000_85_00_0") == before
     lines = [line.split("  ") for line in stage.picture().splitlines()]
-    assert ["", "", "cn1_pci_0000_85_00_0", "VGPU=4(max:4)", "CUSTOM_OWNER_BERTH"] in lines
+    form = "CUSTOM_DIVIDED_INTO_NVIDIA_222"
+    assert ["", "", "cn1_pci_0000_85_00_0", "VGPU=4(max:4)", form, "CUSTOM_OWNER_BERTH"] in lines
     assert ["", "agent"] in lines
     assert ["", "", "bridge", "NET_BW_EGR_KILOBIT_PER_SEC=1000"] in lines
     assert ["i1: cn1_NUMA0 MEMORY_MB=1024 VCPU=2, cn1_pci_0000_85_00_0 VGPU=2"] in lines

@@ -251,16 +251,13 @@ ENTRY = "providers: [{identification: {name: a}, %s}]"
             "additional[0].CUSTOM_A.x: unknown key",
         ),
         (
-            META
-            + ENTRY % "inventories: {additional: [{CUSTOM_A: {total: 1}}, {CUSTOM_A: {total: 1}}]}",
-            "inventories: additional lists CUSTOM_A twice",
-        ),
-        (
             META + ENTRY % "traits: {additional: [HW_NUMA_ROOT]}",
             "expected CUSTOM_ and capital letters, digits and _, got 'HW_NUMA_ROOT'",
         ),
         (
-            META + "providers: [{identification: {name: a}}, {identification: {name: a}}]",
+            META
+            + "providers: [{identification: {name: a}, traits: {additional: [CUSTOM_A]}},"
+            + " {identification: {name: a}, traits: {additional: [CUSTOM_B]}}]",
             "providers[1] (a) is about the same provider as ",
         ),
     ],
@@ -285,3 +282,26 @@ def test_a_newer_minor_version_is_read(tmp_path: Path, caplog: pytest.LogCapture
     (addition,) = read_additions([path])
     assert addition.traits == {"CUSTOM_A"}
     assert "newer than 1.0" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("entries", "total"),
+    [
+        ("- {I, inventories: {additional: [{CUSTOM_A: {total: 1.0, reserved: 0.0}}]}}", 1),
+        ("- {I, inventories: {additional: [{CUSTOM_A: {total: 1}}, {CUSTOM_A: {total: 2}}]}}", 2),
+        ("- {I, inventories: {additional: [{CUSTOM_A: {total: 3}}]}}\n- {I}", 3),
+        ("- {I, traits: {}}\n- {I, inventories: {additional: [{CUSTOM_A: {total: 4}}]}}", 4),
+        (
+            "- {I, inventories: {additional: [{CUSTOM_A: {total: 5}}]},"
+            " traits: {additional: [CUSTOM_B, CUSTOM_B]}}",
+            5,
+        ),
+    ],
+)
+def test_what_nova_takes_is_taken(tmp_path: Path, entries: str, total: int) -> None:
+    """Whole numbers with a point, what is listed twice, and entries that add nothing."""
+    path = tmp_path / "a.yaml"
+    text = entries.replace("{I", "{identification: {uuid: $COMPUTE_NODE}")
+    path.write_text(f"{META}providers:\n{text}\n")
+    (addition,) = read_additions([path])
+    assert addition.inventories["CUSTOM_A"]["total"] == total

@@ -12,12 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from berth.api.berth_v1 import trees
 from berth.hosts.errors import NameTaken
 from berth.hosts.plan import Allocations, Plan
 from berth.hosts.provider_tree import ProviderTree
 from berth.hosts.report_client import ReportClient
 from berth.hosts.service import Answer, Transport
 from berth.hosts.tree_watch import TreeWatch
+from berth.store import provider_trees
 from tests.effort import scaled
 from tests.hosts.hosts import AFTER, BEFORE, AsPlacement, node, start, three_guests, tracker
 from tests.hosts.stage import Stage, drawn
@@ -145,6 +147,31 @@ def test_an_edit_of_others_is_kept(stage: Stage) -> None:
     client.update_from_provider_tree(None, tree)
     reports.report(node(), startup=False)
     expected = MACHINE.replace("VCPU=16  HW_NUMA_ROOT", "VCPU=16  CUSTOM_RACK_7  HW_NUMA_ROOT", 1)
+    assert stage.picture() == drawn(expected)
+
+
+def test_a_tree_that_others_edit_before_the_answer_is_read_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer to the write has no tree then; the next pass must not begin with an old one."""
+    client = ReportClient(stage.transport)
+    reports = tracker(client, host := Machine())
+    reports.report(node(), startup=True)
+    edit_tree = provider_trees.edit_tree
+
+    def followed_by_another(*arguments: Any, **options: Any) -> Any:
+        edit = edit_tree(*arguments, **options)
+        stage.trait("cn1_numa0", "CUSTOM_RACK_7")
+        return edit
+
+    host.cpus = 32
+    with monkeypatch.context() as racing:
+        racing.setattr(trees, "edit_tree", followed_by_another)
+        reports.report(node(), startup=False)
+    host.cpus = 64
+    reports.report(node(), startup=False)
+    expected = MACHINE.replace("VCPU=16", "VCPU=64")
+    expected = expected.replace("VCPU=64  HW_NUMA", "VCPU=64  CUSTOM_RACK_7  HW_NUMA", 1)
     assert stage.picture() == drawn(expected)
 
 

@@ -70,7 +70,7 @@ def test_a_token_that_is_not_known_is_told() -> None:
     """In the words of the service, and with what to do."""
     error = refused(Said(401, json.dumps({"message": "No valid identity.", "code": "401"})))
     assert str(error) == (
-        "GET /resource_providers?in_tree=x was answered 401: No valid identity.; authentication "
+        "GET /resource_providers?in_tree=x was answered 401: No valid identity; authentication "
         "failed: check the token or the password"
     )
 

@@ -14,13 +14,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from berth.index.check import check_derived, check_snapshot
 from berth.index.fleet import SHARING_TRAIT, Fleet
 from berth.index.snapshot import Snapshot
 from berth.index.summary_text import tree_texts
 from berth.model.ids import AggregateId, AggregateUUID, ClassId, ProviderId, TraitId
 from berth.store.index_feed import FleetRows
 from tests.effort import scaled
+from tests.index.checking import check_derived, check_snapshot, tree_of
 from tests.index.rows import inventory_row, provider_row
 
 CLASSES = {"VCPU": ClassId(0), "DISK_GB": ClassId(2), "CUSTOM_X": ClassId(10_000)}
@@ -294,7 +294,7 @@ class FleetHistory(RuleBasedStateMachine):
 
 def contents(snapshot: Snapshot) -> list[object]:
     """Everything that a reader can see of the providers."""
-    return [block.tree(row) for _, block in snapshot.occupied() for row in range(block.rows)]
+    return [tree_of(block, row) for _, block in snapshot.occupied() for row in range(block.rows)]
 
 
 TestFleetHistory = FleetHistory.TestCase

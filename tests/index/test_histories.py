@@ -59,6 +59,7 @@ from berth.store.traits import (
 )
 from tests.effort import scaled
 from tests.fresh import Fresh, opened_at
+from tests.index.checking import checked
 from tests.index.reading import check_reads
 from tests.worlds import consumer_uuid, provider_uuid
 
@@ -244,7 +245,7 @@ class TwoWorkers(RuleBasedStateMachine):
     @invariant()
     def both_indexes_hold(self) -> None:
         for index in getattr(self, "indexes", []):
-            assert index.check() == []
+            assert checked(index) == []
             check_reads(index, self.workers[0])
 
     def attempt(self, worker: int, unit: Callable[[Database], object]) -> None:

@@ -33,6 +33,7 @@ from berth.store.resource_classes import ensure_resource_class, rename_resource_
 from berth.store.traits import create_trait, delete_trait
 from tests.e2e.serving import PATIENCE, wait_until
 from tests.forking import in_child
+from tests.index.checking import checked, tree_of
 from tests.servers.statements import run
 from tests.store.fleet import trim_journal
 from tests.store.statements import counted_statements
@@ -75,7 +76,7 @@ def used_of(snapshot: Snapshot, name: str) -> dict[str, int]:
     """A provider's usage in a snapshot."""
     location = snapshot.locate_uuid(provider_uuid(name))
     assert location is not None
-    record = snapshot.block(location.block_id).tree(location.row).nodes[location.node]
+    record = tree_of(snapshot.block(location.block_id), location.row).nodes[location.node]
     return {snapshot.names.class_names[i.class_id]: i.used for i in record.inventories}
 
 
@@ -105,7 +106,7 @@ def test_a_write_taken_by_one_worker_is_seen_by_the_next_read_of_another(
     delete_allocations(other_worker, ConsumerUUID(consumer_uuid("vm")))
     assert used_of(here.snapshot(), "cn2") == {"VCPU": 0}
     assert used_of(before, "cn2") == {"VCPU": 0}, "a snapshot never changes"
-    assert here.check() == there.check() == []
+    assert checked(here) == checked(there) == []
 
 
 #: Seven hosts, the last three of which have a child; ids follow one another.
@@ -136,7 +137,7 @@ def test_a_load_in_parts_has_every_tree(
     snapshot = index.snapshot()
     assert all(snapshot.locate_uuid(provider_uuid(provider.name)) for provider in SEVEN.providers)
     assert all(block.rows <= rows_max for _, block in snapshot.occupied())
-    assert index.check() == []
+    assert checked(index) == []
 
 
 def test_a_refresh_finds_every_new_tree_in_portions(database: Database) -> None:
@@ -147,7 +148,7 @@ def test_a_refresh_finds_every_new_tree_in_portions(database: Database) -> None:
     snapshot = index.snapshot()
     assert (index.counts.loads, index.counts.trees) == (1, 7)
     assert all(snapshot.locate_uuid(provider_uuid(provider.name)) for provider in SEVEN.providers)
-    assert index.check() == []
+    assert checked(index) == []
 
 
 def test_a_refresh_takes_over_every_use_in_portions(database: Database) -> None:
@@ -159,7 +160,7 @@ def test_a_refresh_takes_over_every_use_in_portions(database: Database) -> None:
         claim(database, f"host{number}", number + 1, consumer=f"vm{number}")
     assert vcpu_used(index.snapshot()) == [1, 2, 3, 4, 5, 6, 7]
     assert (index.counts.loads, index.counts.usages) == (1, 7)
-    assert index.check() == []
+    assert checked(index) == []
 
 
 def test_a_refresh_loads_every_changed_tree_in_portions(database: Database) -> None:
@@ -181,7 +182,7 @@ def test_a_refresh_loads_every_changed_tree_in_portions(database: Database) -> N
         assert members == {
             snapshot.names.aggregate_ids[AggregateUUID(aggregate_uuid(f"new{number}"))]
         }
-    assert index.check() == []
+    assert checked(index) == []
 
 
 def test_a_refresh_loads_the_touched_tree_only(database: Database) -> None:
@@ -308,7 +309,7 @@ def test_a_restored_backup_is_loaded_again(
     assert used_of(index.snapshot(), "cn1") == {"VCPU": 5}
     copy_database(backup, live)
     assert used_of(index.snapshot(), "cn1") == {"VCPU": 0}
-    assert index.check() == []
+    assert checked(index) == []
 
 
 def test_a_provider_that_moved_is_found_in_its_new_tree(database: Database) -> None:
@@ -322,7 +323,7 @@ def test_a_provider_that_moved_is_found_in_its_new_tree(database: Database) -> N
     moved, home = snapshot.locate_uuid(numa1), snapshot.locate_uuid(cn2)
     assert moved is not None and home is not None
     assert moved[:2] == home[:2]
-    assert index.check() == []
+    assert checked(index) == []
 
 
 def test_a_provider_that_takes_the_place_of_a_deleted_one_is_itself(database: Database) -> None:
@@ -335,7 +336,7 @@ def test_a_provider_that_takes_the_place_of_a_deleted_one_is_itself(database: Da
     snapshot = index.snapshot()
     assert snapshot.locate_uuid(provider_uuid("old")) is None
     assert snapshot.locate_uuid(provider_uuid("new")) is not None
-    assert index.check() == []
+    assert checked(index) == []
 
 
 def test_new_names_are_known_at_once(database: Database, other_worker: Database) -> None:
@@ -351,7 +352,7 @@ def test_new_names_are_known_at_once(database: Database, other_worker: Database)
     names = index.snapshot().names
     assert "CUSTOM_OLD" not in names.class_ids and "CUSTOM_NEW" in names.class_ids
     assert "CUSTOM_T" not in names.trait_ids
-    assert index.check() == []
+    assert checked(index) == []
 
 
 def test_an_index_that_cannot_ask_does_not_answer(database: Database) -> None:
@@ -412,7 +413,7 @@ def test_a_refresh_that_fails_at_its_end_is_made_up_for(
         with pytest.raises(MemoryError):
             index.snapshot()
     assert used_of(index.snapshot(), "cn2") == {"VCPU": 5}
-    assert index.check() == []
+    assert checked(index) == []
 
 
 def test_a_child_forked_in_the_middle_of_a_refresh_loads_for_itself(database: Database) -> None:
@@ -432,7 +433,7 @@ def test_a_claim_that_was_refused_changes_nothing(database: Database) -> None:
     with pytest.raises(Exception, match="capacity"):
         claim(database, "cn2", 9)
     assert used_of(index.snapshot(), "cn2") == used_of(before, "cn2")
-    assert index.check() == []
+    assert checked(index) == []
 
 
 def test_a_refresh_takes_over_what_another_program_wrote(database: Database) -> None:
@@ -451,7 +452,7 @@ def test_a_refresh_takes_over_what_another_program_wrote(database: Database) -> 
     )
     restock(database, provider_uuid("numa0"), VCPU=8)
     assert used_of(index.snapshot(), "numa1") == {"VCPU": 3}
-    assert index.check() == []
+    assert checked(index) == []
 
 
 def restock(db: Database, uuid: str, **totals: int) -> None:

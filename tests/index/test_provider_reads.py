@@ -52,6 +52,7 @@ from berth.store.traits import (
 )
 from berth.store.usage_counts import recount_usages
 from tests.fresh import Fresh, opened_at
+from tests.index.checking import checked
 from tests.index.reading import check_reads
 from tests.index.rows import inventory_row, provider_row
 from tests.servers.statements import run
@@ -197,7 +198,7 @@ def test_the_next_read_sees_what_another_process_wrote(
     WRITES[name](database)
     for index in (here, there):
         check_reads(index, database)
-        assert index.check() == []
+        assert checked(index) == []
 
 
 def test_a_claim_reads_no_tree_again(workers: tuple[Database, Database]) -> None:
@@ -217,6 +218,7 @@ def test_a_claim_reads_no_tree_again(workers: tuple[Database, Database]) -> None
 HOST_BYTES_MAX = 700
 
 HOSTS = 20_000
+CLASSES = {name: ClassId(each) for each, name in enumerate(("VCPU", "MEMORY_MB", "DISK_GB"))}
 FORM = ProviderForm((b"<", b" ", b" ", b">"), (Field.UUID, Field.NAME, Field.GENERATION))
 
 
@@ -234,7 +236,7 @@ def hosts(count: int) -> FleetRows:
 @pytest.fixture(scope="module")
 def large() -> Snapshot:
     """Many hosts."""
-    fleet = Fleet(class_ids={}, trait_ids={})
+    fleet = Fleet(class_ids=CLASSES, trait_ids={})
     fleet.load([hosts(HOSTS)])
     return fleet.snapshot()
 
@@ -244,7 +246,7 @@ def test_a_host_takes_some_hundred_bytes() -> None:
     rows = [hosts(HOSTS)]
     tracemalloc.start()
     try:
-        fleet = Fleet(class_ids={}, trait_ids={})
+        fleet = Fleet(class_ids=CLASSES, trait_ids={})
         fleet.load(rows)
         snapshot = fleet.snapshot()
         size, _ = tracemalloc.get_traced_memory()
@@ -330,7 +332,7 @@ def test_a_list_is_what_its_providers_are(
                 generation=generation,
             )
         )
-    fleet = Fleet(class_ids={}, trait_ids={}, rows_max=25)
+    fleet = Fleet(class_ids=CLASSES, trait_ids={}, rows_max=25)
     fleet.load([rows])
     snapshot = fleet.snapshot()
     form = ProviderForm(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ import pytest
 from berth.candidates.question import Question
 from berth.index.scenario import AddedHosts, AssumedRatio, Scenario, imagine, nothing_used
 from berth.index.snapshot import Location, Snapshot
+from berth.model.budget import Budget
+from berth.model.errors import SearchGaveUp
 from berth.model.ids import AggregateUUID, ProviderId
 from tests.candidates.engine import snapshot_of
 from tests.candidates.questions import Asked, group, question
@@ -132,6 +135,33 @@ def test_a_thousand_copies_are_in_several_blocks(fleet: Snapshot) -> None:
     ids = np.concatenate([block.provider_ids.ravel() for block in blocks])
     uuids = np.concatenate([block.uuid_texts.ravel() for block in blocks])
     assert len(ids) == len(np.unique(ids)) == len(np.unique(uuids)) == 20_007
+
+
+@pytest.mark.parametrize("part", ["unused", "freed", "ratios", "without", "added"])
+def test_a_scenario_that_is_being_built_ends_with_the_budget(fleet: Snapshot, part: str) -> None:
+    """It is looked at for each block, for some changes of what is used, and for each provider that
+    is copied; a part of a scenario has no meaning."""
+    cores = fleet.names.class_ids["VCPU"]
+    taken = {(provider, cores): 1 for provider in map(ProviderId, range(1, 5000))}
+    scenario = {
+        "unused": Scenario(nothing_used=True),
+        "freed": Scenario(freed=taken),
+        "ratios": Scenario(ratios=[AssumedRatio(cores, 2.0)] * 9),
+        "without": Scenario(without=[at(fleet, name) for name in NAMES]),
+        "added": Scenario(added=[AddedHosts(at(fleet, "numa2"), 1)] * 9),
+    }[part]
+    looks = count()
+    with pytest.raises(SearchGaveUp):
+        imagine(fleet, scenario, Budget(lambda: next(looks), seconds=1.5))
+    assert next(looks) == 3
+
+
+def test_a_scenario_that_takes_too_much_memory_is_not_built(fleet: Snapshot) -> None:
+    """What its copies take is counted before they are made."""
+    scenario = Scenario(added=[AddedHosts(at(fleet, "cn2"), 1000)])
+    with pytest.raises(SearchGaveUp):
+        imagine(fleet, scenario, Budget(bytes_max=1_000_000))
+    assert imagine(fleet, scenario, Budget(bytes_max=3_000_000)).blocks
 
 
 def test_what_a_scenario_leaves_alone_is_shared(fleet: Snapshot) -> None:

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.index.block import ARRAYS, Block
-from berth.index.check import check_derived
 from berth.index.fleet import Fleet
 from berth.index.snapshot import Snapshot
 from berth.model.ids import ClassId, ProviderId
 from berth.store.index_feed import FleetRows, ProviderState
+from tests.index.checking import check_derived, tree_of
 from tests.index.rows import TIME, inventory_row, provider_row
 
 VCPU, DISK = ClassId(0), ClassId(2)
@@ -82,7 +82,7 @@ def fleet_with(states: States, rows_max: int) -> Fleet:
 def contents(snapshot: Snapshot) -> list[object]:
     """Everything that a reader can see of the providers, with the cached texts."""
     return [
-        (each.tree(row).nodes, each.summaries[row])
+        (tree_of(each, row).nodes, each.summaries[row])
         for _, each in snapshot.occupied()
         for row in range(each.rows)
     ]

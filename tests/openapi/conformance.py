@@ -96,7 +96,8 @@ def _check_content(described: Described, answer: Response, where: str) -> None:
     assert described.media_types, f"{where} has a body"
     media_type = answer.headers["Content-Type"].partition(";")[0]
     assert media_type in described.media_types or answer.status >= 400, f"{where} is {media_type}"
-    values = {JSON: [answer.text], JSON_LINES: answer.text.splitlines()}.get(media_type, [])
+    lines = answer.text.rstrip("\n").split("\n")
+    values = {JSON: [answer.text], JSON_LINES: lines}.get(media_type, [])
     for text in values:
         assert described.body is not None, f"{where} is JSON"
         fault = next(described.body.iter_errors(json.loads(text)), None)

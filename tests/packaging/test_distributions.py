@@ -264,8 +264,6 @@ def test_an_agent_of_the_host_side_reports_to_a_service(
         "berth config show",
         "berth token list",
         "berth user list",
-        "berth audit",
-        "berth provider list",
         "placement-manage db sync",
         "placement-status upgrade check",
     ],
@@ -278,6 +276,19 @@ def test_the_host_side_says_what_the_service_needs(
     done = light.run(tmp_path, program, *arguments)
     assert (done.returncode, done.stdout) == (ExitCode.UNSUPPORTED, "")
     assert done.stderr.startswith(f"{program}: this needs berth's service")
+    assert done.stderr.endswith("pip install 'berthd[service]'\n")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", ["berth audit", "berth provider list"])
+def test_the_host_side_asks_for_a_service_first(
+    light: CleanEnvironment, tmp_path: Path, words: str
+) -> None:
+    """Whoever forgets BERTH_URL wants a service, and only rarely berth's own libraries."""
+    program, *arguments = words.split()
+    done = light.run(tmp_path, program, *arguments)
+    assert (done.returncode, done.stdout) == (ExitCode.UNSUPPORTED, "")
+    assert done.stderr.startswith("berth: no service is named: set --url or BERTH_URL, and ")
     assert done.stderr.endswith("pip install 'berthd[service]'\n")
     assert done.stderr.count("\n") == 1
 

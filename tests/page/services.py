@@ -57,12 +57,12 @@ def create_hosts(api: Client, *names: str) -> None:
         assert answer.status == 200, answer.text
 
 
-def create_token(tokens: Path, user: str, *, role: str) -> str:
+def create_token(tokens: Path, user: str, *, role: str, project: str = "") -> str:
     """A token in a file of tokens, which a running service reads within a second."""
     tokens.touch(mode=0o600)
-    done = run_berth(
-        tokens.parent, "token", "create", "--user", user, "--role", role, "--file", str(tokens)
-    )
+    of_project = ("--project", project) if project else ()
+    named = ("--user", user, "--role", role, *of_project)
+    done = run_berth(tokens.parent, "token", "create", *named, "--file", str(tokens))
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

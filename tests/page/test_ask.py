@@ -82,7 +82,7 @@ def test_a_line_of_a_log_becomes_the_reason_and_what_would_help(
 @pytest.mark.parametrize(
     ("pasted", "said"),
     [
-        ("resources=VCPU:abc", "VCPU:abc"),
+        ("resources=VCPU:abc", "abc"),
         ("hello", "There is no query in it"),
         ('{"groups": ', "JSON"),
         ("berth why 'VCPU=4", "quote"),
@@ -93,6 +93,8 @@ def test_what_cannot_be_read_is_told(
 ) -> None:
     """In words, at the box, and nothing is asked."""
     browser.open(demo.url, "#/ask")
+    # The service says what is wrong.
+    browser.expect("explain .* 400")
     browser.find("#pasted").send_keys(pasted, Keys.ENTER)
     browser.find("#unread", said)
     browser.absent(".verdict")

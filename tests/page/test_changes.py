@@ -147,6 +147,23 @@ def test_a_drain_is_opened_and_replaced(browser: Browser, service: Service, own:
     assert own.delete(f"/allocations/{uuid}").status == 204
 
 
+def test_what_another_made_since_the_preview_is_not_replaced(
+    browser: Browser, service: Service, own: Client
+) -> None:
+    """The preview showed nothing to replace."""
+    browser.open(service.url, "#/drains")
+    browser.write("Name", "fans")
+    browser.write("Hosts and devices", "cn1")
+    browser.click("form button", "Drain…")
+    browser.find("dialog", "1 host with 1 provider would get nothing new")
+    assert own.put("/berth/v1/drains/fans", json={"providers": ["cn2"]}).status == 201
+    browser.expect("drains/fans.* 412")
+    browser.find("dialog button.primary").click()
+    browser.find("dialog", "There is a drain fans already.")
+    assert own.get("/berth/v1/drains/fans").json["named"][0]["name"] == "cn2"
+    assert own.delete("/berth/v1/drains/fans").status == 204
+
+
 @pytest.mark.parametrize("name", ["x y/z", "..", ""])
 def test_a_drain_cannot_have_any_name(browser: Browser, service: Service, name: str) -> None:
     """The form says so, and asks the service nothing."""

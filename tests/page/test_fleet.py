@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import cycle
 from threading import Event, Thread
 
@@ -93,6 +95,61 @@ def test_the_pointer_shows_a_host_and_a_click_opens_it(
     ActionChains(browser.driver).click().perform()
     browser.find("h1", name)
     assert browser.address.endswith(f"#/hosts/{host['uuid']}")
+
+
+def test_other_buttons_leave_the_tab_where_it_is(browser: Browser, demo: Service) -> None:
+    """The right one does nothing; the middle one, and a click with Ctrl, open another tab."""
+    browser.open(demo.url, "#/fleet?by=")
+    browser.find(".light", "Live")
+    name, tile = next(iter(browser.drawn_tiles().items()))
+    here = browser.driver.current_window_handle
+    for button, control, tabs in ((2, False, 1), (1, False, 2), (0, True, 3)):
+        browser.script(
+            """const [[x, y], button, ctrlKey] = arguments;
+            const canvas = document.querySelector("canvas.map");
+            const { left, top } = canvas.getBoundingClientRect();
+            canvas.setPointerCapture = () => {};
+            for (const type of ["pointerdown", "pointerup"]) {
+                canvas.dispatchEvent(new PointerEvent(type,
+                    { pointerId: 1, clientX: left + x, clientY: top + y, button, ctrlKey }));
+            }""",
+            tile.point,
+            button,
+            control,
+        )
+        opened = partial(has_tabs, browser, tabs)
+        browser.until(opened, f"{tabs} tabs")
+        assert browser.address.endswith("#/fleet?by=")
+    for handle in browser.driver.window_handles:
+        if handle != here:
+            browser.driver.switch_to.window(handle)
+            browser.find("h1", name)
+            browser.driver.close()
+    browser.driver.switch_to.window(here)
+
+
+def has_tabs(browser: Browser, count: int) -> bool | None:
+    """Whether the browser has so many tabs."""
+    return len(browser.driver.window_handles) == count or None
+
+
+def test_a_busy_fleet_is_polled_twice_a_second(browser: Browser, serve: Serve) -> None:
+    """However much changes."""
+    service = serve()
+    api = Client.at(service.url)
+    create_hosts(api, "busy")
+    (busy,) = api.get("/resource_providers?name=busy").json["resource_providers"]
+    browser.open(service.url)
+    browser.find(".light", "Live")
+
+    def polls() -> int:
+        return sum("/berth/v1/changes" in sent.url for sent in browser.requests())
+
+    before, began = polls(), time.monotonic()
+    with steady_change(api, busy["uuid"]):
+        browser.until(lambda: polls() >= before + 5 or None, "the fleet is followed")
+    seconds = time.monotonic() - began
+    assert polls() - before <= 3 + 2 * seconds
 
 
 def test_the_map_is_moved_by_keys(browser: Browser, demo: Service) -> None:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from urllib.parse import urlencode
 
 from selenium.webdriver.common.keys import Keys
 
@@ -63,6 +65,33 @@ def test_from_a_host_to_the_question_and_to_a_drain(
     browser.click("a", "Ask with this host")
     (host,) = api.get("/resource_providers?name=cn021").json["resource_providers"]
     browser.find("pre", f"--host-in {host['uuid']}")
+
+
+def test_a_trait_of_a_device_is_found_on_its_hosts(browser: Browser, demo: Service) -> None:
+    """Not only on providers that have processors."""
+    browser.open(demo.url)
+    browser.find(".light", "Live")
+    browser.press("/", *"custom_a100")
+    browser.find(".result", "CUSTOM_A100")
+    browser.press(Keys.ENTER)
+    browser.find(".verdict.fits")
+
+
+def test_the_search_asks_for_the_consumers_that_it_shows(
+    browser: Browser, demo: Service, api: Client
+) -> None:
+    """By the beginning of a UUID, and not for all that there are; what is typed on the way is not
+    asked for."""
+    line = json.loads(api.get("/berth/v1/consumers?limit=1").text.splitlines()[0])
+    shown = f"{line['project_id']}/{line['name']}" if line["name"] else line["uuid"]
+    browser.open(demo.url, "#/service")
+    browser.find(".light", "Live")
+    browser.press("/")
+    browser.focused.send_keys(line["uuid"][:23])
+    browser.find(".result", shown)
+    asked = {sent.url for sent in browser.requests() if "/berth/v1/consumers" in sent.url}
+    query = {"search": line["uuid"][:23], "limit": "50"}
+    assert asked == {f"{demo.url}/berth/v1/consumers?{urlencode(query)}"}
 
 
 def test_the_search_finds_everything_that_has_a_name(browser: Browser, demo: Service) -> None:

@@ -185,22 +185,27 @@ def test_the_page_recovers_from_what_a_proxy_answers(browser: Browser, serve: Se
         browser.find(".lead", "2 hosts")
 
 
-def test_without_the_right_to_read_the_fleet_other_views_open(
-    browser: Browser, serve: Serve
-) -> None:
-    """A view that needs the fleet says so; it is shown once the policy allows it."""
+def test_a_fleet_that_is_refused_is_not_asked_for_again(browser: Browser, serve: Serve) -> None:
+    """A view that needs it says so in a sentence; it is asked for once more with each view that is
+    opened, and shown once the policy allows it."""
     service = serve()
     create_hosts(Client.at(service.url), "cn1")
     browser.expect(FAILED)
     with proxying(service) as proxy:
         proxy.refusals["/berth/v1/fleet"] = 403
-        browser.open(proxy.url)
-        browser.find("#notices", "The fleet cannot be read.")
-        browser.find("main", "This view needs the fleet.")
-        assert "Reading" not in browser.text
+        browser.open(proxy.url, "#/fleet")
+        browser.find("main .refusal", "You cannot see the fleet. The answer was 403 Forbidden.")
+        assert "Reading" not in browser.text and browser.all("#notices .problem") == []
+        browser.visit("#/service")
+        browser.find("main", "ready")
+        asked = [sent for sent in browser.requests() if sent.url.endswith("/berth/v1/fleet")]
+        assert len(asked) <= 2
+        proxy.refusals.clear()
+        # The question that the view before asked may still be under way.
+        browser.visit("#/drains")
+        browser.find("main", "Nothing is drained.")
         browser.visit("#/service")
         browser.find("main", "ready")
         browser.visit("#/fleet")
-        proxy.refusals.clear()
         browser.find(".lead", "1 host")
         assert browser.all("#notices .problem") == []

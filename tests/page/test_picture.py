@@ -18,6 +18,7 @@ from tests.client import Client
 from tests.e2e.serving import Service
 from tests.page.browser import Browser
 from tests.page.services import serving_page
+from tests.page.vision import difference, luminance
 
 
 @pytest.fixture(scope="module")
@@ -175,25 +176,15 @@ def test_fullness_gets_darker_step_by_step(browser: Browser, service: Service) -
     """By a ratio that one sees without colours; all stand out from both backgrounds."""
     browser.open(service.url)
     browser.find(".light", "Live")
-    colours: list[str] = browser.driver.execute_async_script(
-        """const done = arguments[0];
-        import("./colours.js").then(({ STEPS, ofStep }) =>
-            done(Array.from({ length: STEPS }, (_, step) => ofStep(step))));"""
+    colours, nothing = browser.script(
+        """const { NOTHING, STEPS, ofStep } = await import("./colours.js");
+        return [Array.from({ length: STEPS }, (_, step) => ofStep(step)), NOTHING];"""
     )
+    assert all(difference(nothing, colour) > 10 for colour in colours), "not as a host without any"
     lights = [luminance(colour) + 0.05 for colour in colours]
     assert all(light / darker >= 1.15 for light, darker in pairwise(lights))
     assert 1.05 / lights[0] > 1.4, "on white"
     assert lights[-1] / (luminance("#161b22") + 0.05) > 1.9, "on the card of the dark scheme"
-
-
-def luminance(colour: str) -> float:
-    """Of a colour `#rrggbb`. Source: WCAG 2.2, relative luminance."""
-    channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    red, green, blue = (
-        value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4
-        for value in channels
-    )
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def test_a_claim_changes_its_tile_without_a_reload(

@@ -37,7 +37,7 @@ _REASONS: tuple[tuple[re.Pattern[str], Why], ...] = (
 _RACE = "Update conflict: the allocations of consumer "
 
 #: What a 503 says if it may have been done; any other promises that nothing was.
-_MAY_BE_DONE = "look before you try again"
+_MAY_BE_DONE = "read what is there before you repeat the write"
 
 _CODES = {
     "berth.place.does_not_fit": Why.NO_PLACE,

@@ -202,6 +202,18 @@ def test_a_dry_run_assumes_another_fleet(berth: Client) -> None:
     assert [each["reference"] for each in refused.value.warnings] == ["cn-nowhere"]
 
 
+@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85"])
+def test_a_text_with_another_end_of_line_is_one_text(berth: Client, mark: str) -> None:
+    """JSON writes such characters as they are; lines end with a line feed alone."""
+    name = host(berth)
+    seen = berth.fleet().revision
+    owners = {**OWNERS, "user_id": f"al{mark}ice"}
+    (candidate,) = berth.candidates(on(name, SMALL)).candidates
+    berth.claim(str(uuid4()), candidate, **owners)
+    assert [each.user_id for each in berth.consumers(host=name)] == [owners["user_id"]]
+    assert berth.changes(seen).events
+
+
 def test_filters_narrow_the_list(berth: Client) -> None:
     """Those that are not given do not."""
     name = host(berth)
@@ -219,6 +231,7 @@ def test_what_does_not_fit_is_explained(berth: Client) -> None:
     name = host(berth)
     answer = berth.candidates(on(name, LARGE), explain=True)
     (explanation,) = answer.explanations
+    assert explanation.impossible == ("No provider can give 99 VCPU at once; the most is 8.",)
     assert answer.candidates == ()
     assert (explanation.verdict, explanation.hosts_that_fit) == ("never", 0)
     assert "With VCPU 8 instead of 99, 1 host fits." in explanation.summary

@@ -220,7 +220,7 @@ class Keystone:
         Args:
             roles: by target: `projects/<id>`, `domains/<id>` or `system`.
         """
-        if not self._roles:
+        if roles.keys() - self._roles.keys():
             found = self._ask("GET", "/roles")["roles"]
             self._roles.update({role["name"]: role["id"] for role in found})
         user = self.create("user", name=name, domain_id="default", password=PASSWORD)

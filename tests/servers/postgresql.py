@@ -76,10 +76,16 @@ class PostgreSQL(Server):
             return False
         return True
 
-    def create_database(self, name: str | None = None) -> str:
-        """The URL of a new empty database in UTF-8, with a generated name unless one is given."""
+    def create_database(self, name: str | None = None, *, encoding: str = "UTF8") -> str:
+        """The URL of a new empty database, with a generated name unless one is given."""
         name = name or new_name()
-        self._administer(f"CREATE DATABASE {{}} OWNER {USER}", name)
+        how = (
+            ""
+            if encoding == "UTF8"
+            else "ENCODING {} LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+        )
+        names = [name] if encoding == "UTF8" else [name, encoding]
+        self._administer(f"CREATE DATABASE {{}} OWNER {USER} {how}", *names)
         return self.url_for(name)
 
     def url_for(self, name: str) -> str:

@@ -373,6 +373,7 @@ CASES = {
             ),
             (f"{named(25)} has aggregate number 99999, which is not defined", None),
             ("aggregate number 502 has no uuid", None),
+            ("aggregate number 501 has the uuid 'agg', which is no UUID", None),
         ),
     ),
     "numbers of resource classes": Damage(

@@ -26,6 +26,7 @@ from berth.upkeep import schema
 from tests.client import Client
 from tests.e2e.serving import wait_until
 from tests.fresh import opened_at
+from tests.index.checking import checked
 from tests.sql_reads import get_aggregates
 from tests.store.conftest import Opener
 from tests.store.fleet import add_provider, aggregate, generation, provider, restock
@@ -214,7 +215,7 @@ def test_several_rows_of_one_aggregate_work_as_one(db: Database, opened: Opener)
         # All but the empty one: a provider is shown the spelling of its own row.
         having = sets.having_any([snapshot.names.aggregate_ids[UUID]])
         assert having.tolist() == [False, True, True, True]
-        assert index.check() == []
+        assert checked(index) == []
     assert [members(db), outsiders(db)] == [["p1", "p2", "p3"], []]
     add_provider(db, 4)
     replace_aggregates(db, provider(4), [UUID], UNSET)
@@ -276,7 +277,7 @@ def test_odd_spellings_are_found_and_respelled(database_url: str) -> None:
     odd = [BRACED] if ignores_case else [BRACED, MIXED]
     adopt(db, UUID, *odd, "no uuid at all")
     faults = [(fault.sentence, fault.action) for fault in schema.iter_faults(db)]
-    assert faults == [
+    assert [fault for fault in faults if "is spelled" in fault[0]] == [
         (
             f"aggregate number {number} is spelled {spelling}, and only this spelling finds it",
             f"give aggregate number {number} a common spelling of {UUID}",
@@ -285,8 +286,10 @@ def test_odd_spellings_are_found_and_respelled(database_url: str) -> None:
     ]
     # The index reads all rows, as for candidates.
     assert members(db) == [f"p{number}" for number in range(1, 2 + len(odd))]
-    assert len(list(schema.iter_repaired(db, schema.Owner()))) == len(odd)
-    assert schema.check(db) == []
+    repaired = list(schema.iter_repaired(db, schema.Owner()))
+    assert len([fault for fault in repaired if "is spelled" in fault.sentence]) == len(odd)
+    (left,) = schema.check(db)
+    assert left.endswith("has the uuid 'no uuid at all', which is no UUID")
     common = [one for one in common_spellings(UUID) if not ignores_case or one.islower()]
     assert stored(db) == [*common[: 1 + len(odd)], "no uuid at all"]
     assert members(db) == [f"p{number}" for number in range(1, 2 + len(odd))]

@@ -51,6 +51,29 @@ def names(db: Database) -> dict[tuple[str, str], str]:
     return {key: str(uuid) for key, uuid in of_name.items()}
 
 
+@pytest.mark.engines("sqlite", "postgresql", "mariadb")
+def test_a_consumer_is_searched_by_its_name(fleet: Database) -> None:
+    """By any part of it, whatever the case of ASCII letters, on each engine alike; patterns mean
+    nothing."""
+    for number, name in enumerate(["JOB-18", "jöb_19", "50%"], start=2):
+        claim(fleet, holding(number, VCPU, project="web", name=name))
+    for text, numbers in (
+        ("job", [1, 2]),
+        ("JÖB", []),
+        ("Jöb_", [3]),
+        ("_", [3]),
+        ("%", [4]),
+        ("/", []),
+        (consumer(4)[:30], [1, 2, 3, 4]),
+        (consumer(4)[9:], []),
+        (consumer(4), [4]),
+    ):
+        for project in (None, "web"):
+            filters = ConsumerFilters(search=text, project_id=project)
+            listed = [each.uuid for page in pages_of_consumers(fleet, filters) for each in page]
+            assert listed == sorted(map(consumer, numbers)), text
+
+
 def test_a_name_is_of_one_consumer_of_a_project(fleet: Database) -> None:
     """Another consumer is refused, and gets nothing; names differ by case, accents and spaces."""
     with pytest.raises(ConsumerNameTaken, match="Project web has a consumer named job-17") as taken:

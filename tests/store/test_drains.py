@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 
 from berth.index import Index, Snapshot
-from berth.model.drain import Drain, DrainName, Effect, is_drain_name
+from berth.model.drain import Drain, DrainName, Effect
 from berth.model.errors import ProviderNotFound
 from berth.model.ids import ProviderId, ProviderUUID
-from berth.model.own_errors import DrainNotFound, TooManyDrains
+from berth.model.names import is_path_name
+from berth.model.own_errors import AlreadyThere, DrainNotFound, TooMany
 from berth.store import drains
 from berth.store.drains import all_drains, consumers_on, delete_drain, put_drain
 from berth.store.engine.database import Database
@@ -25,6 +27,7 @@ from berth.store.lookups import providers_by_uuid
 from berth.store.providers import delete_provider, update_provider
 from berth.upkeep import schema
 from berth.upkeep.data_migrations import NOBODY_IN_PARTICULAR
+from tests.index.checking import checked
 from tests.store.fleet import add_provider, claim, consumer, holding, provider
 from tests.store.statements import counted_statements
 
@@ -41,7 +44,8 @@ def put(
 ) -> bool:
     """Create or replace a drain of some providers."""
     uuids = [provider(number) for number in of]
-    return put_drain(db, name, uuids, effect=effect, reason=reason, created_by="alice")
+    _, is_new = put_drain(db, name, uuids, effect=effect, reason=reason, created_by="alice")
+    return is_new
 
 
 def stored(db: Database) -> dict[DrainName, Drain]:
@@ -129,10 +133,15 @@ def test_what_is_not_given_stays(db: Database) -> None:
     tree(db)
     put(db, of=[1, 4], reason="why", effect=Effect.NONE)
     change = partial(put_drain, db, created_by="bob")
-    assert not change(RACK, None, effect=Effect.EXCLUDE, reason=None)
-    assert not change(RACK, [provider(4)], effect=None, reason=None)
-    assert not change(RACK, None, effect=None, reason="other")
+    for given in (
+        partial(change, providers=None, effect=Effect.EXCLUDE, reason=None),
+        partial(change, providers=[provider(4)], effect=None, reason=None),
+        partial(change, providers=None, effect=None, reason="other"),
+    ):
+        drain, is_new = given(RACK)
+        assert not is_new
     now = stored(db)[RACK]
+    assert drain == replace(now, generation=drain.generation)
     assert (now.effect, now.reason, now.created_by) == (Effect.EXCLUDE, "other", "alice")
     assert members(db) == {(1, 4)}
     with pytest.raises(DrainNotFound):
@@ -197,7 +206,7 @@ def test_every_index_sees_drains_at_once(db: Database) -> None:
     delete_drain(db, RACK)
     assert drained(there.snapshot()) == set() and not there.snapshot().has_drained
     assert there.counts.loads == 1
-    assert there.check() == here.check() == Index(db).check() == []
+    assert checked(there) == checked(here) == checked(Index(db)) == []
 
 
 def test_a_provider_that_moves_below_a_drained_one_is_drained(db: Database) -> None:
@@ -211,7 +220,7 @@ def test_a_provider_that_moves_below_a_drained_one_is_drained(db: Database) -> N
             db, provider(3), name="device", parent_uuid=provider(parent), may_reparent=True
         )
         assert drained(index.snapshot()) == due
-        assert index.check() == []
+        assert checked(index) == []
 
 
 def test_a_deleted_provider_leaves_its_drains(db: Database) -> None:
@@ -224,7 +233,7 @@ def test_a_deleted_provider_leaves_its_drains(db: Database) -> None:
     assert {number for _, number in members(db)} == {4}
     add_provider(db, 6, VCPU=1)
     assert drained(index.snapshot()) == {4}
-    assert index.check() == [] and schema.check(db) == []
+    assert checked(index) == [] and schema.check(db) == []
 
 
 def test_rows_that_another_program_leaves_are_found_and_removed(db: Database) -> None:
@@ -296,12 +305,33 @@ def test_there_are_no_more_drains_than_the_bound(
     names = [DrainName(f"d{number}") for number in range(3)]
     put(db, names[0], of=[1])
     put(db, names[1], of=[1])
-    with pytest.raises(TooManyDrains):
+    with pytest.raises(TooMany):
         put(db, names[2], of=[1])
     put(db, names[1], of=[4])
     delete_drain(db, names[0])
     assert put(db, names[2], of=[5])
     assert members(db) == {(1, 5), (2, 4)}
+
+
+def test_who_creates_a_drain_replaces_none(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decided in the transaction that writes: also for one that another request has just made."""
+    tree(db)
+    created = partial(put_drain, db, RACK, effect=None, reason=None, created_by="a", is_new=True)
+    assert created([provider(1)])
+    with pytest.raises(AlreadyThere):
+        created([provider(4)])
+    find = drains._find_drain
+    calls: list[DrainName] = []
+
+    def not_yet_there(tx: Tx, name: DrainName) -> Drain | None:
+        calls.append(name)
+        return None if len(calls) == 1 else find(tx, name)
+
+    monkeypatch.setattr(drains, "_find_drain", not_yet_there)
+    with pytest.raises(AlreadyThere):
+        created([provider(4)])
+    assert len(calls) == 2
+    assert {number for _, number in members(db)} == {1}
 
 
 def test_of_two_that_replace_a_drain_at_once_one_wins_whole(db: Database) -> None:
@@ -321,7 +351,7 @@ def test_of_two_that_replace_a_drain_at_once_one_wins_whole(db: Database) -> Non
     for thread in threads:
         thread.join()
     assert {number for _, number in members(db)} in ({1, 2, 3}, {3, 4, 5})
-    assert Index(db).check() == []
+    assert checked(Index(db)) == []
 
 
 def test_a_change_of_what_somebody_else_changed_is_decided_again(
@@ -358,5 +388,5 @@ def test_consumers_of_providers_are_counted(db: Database) -> None:
 
 def test_names_are_those_that_a_path_can_have() -> None:
     """The same as those of flavors."""
-    assert all(map(is_drain_name, ("a", "firmware-4.2", "_", "x" * 255)))
-    assert not any(map(is_drain_name, ("", ".", "..", "a b", "ä", "a/b", "x" * 256, "a\n")))
+    assert all(map(is_path_name, ("a", "firmware-4.2", "_", "x" * 255)))
+    assert not any(map(is_path_name, ("", ".", "..", "a b", "ä", "a/b", "x" * 256, "a\n")))

@@ -13,6 +13,7 @@ from berth.store.engine.database import Database
 from berth.store.engine.journal import Touched, Writer
 from berth.store.engine.project_deltas import ProjectDeltas
 from berth.store.engine.transaction import Tx
+from tests.index.checking import checked
 from tests.store.fleet import add_provider, claim, holding
 
 
@@ -59,10 +60,10 @@ def test_what_a_fallen_server_had_shown_is_forgotten(db: Database, other: Databa
     before = heads(db)
     claim(db, holding(1, {1: {"VCPU": 2}}))
     commit = last_commit(db, before)
-    assert index.check() == []
+    assert checked(index) == []
     touched = take_back(db, commit)
     db.write_unnoted(lambda tx: journal.fence(tx, commit, touched, tx.now))
-    assert index.check() == []
+    assert checked(index) == []
     with db.read() as tx:
         assert not journal.has_noted(tx, commit)
 
@@ -80,4 +81,4 @@ def test_a_commit_that_is_there_is_left_alone(db: Database, other: Database) -> 
     assert heads(db) == after
     with db.read() as tx:
         assert journal.has_noted(tx, commit)
-    assert index.check() == []
+    assert checked(index) == []

@@ -9,12 +9,14 @@ import pytest
 
 from berth.index import Index
 from berth.model import bounds
-from berth.model.flavor import Flavor, FlavorName, is_flavor_name
-from berth.model.own_errors import TooManyFlavors
+from berth.model.flavor import Flavor, FlavorName
+from berth.model.names import is_path_name
+from berth.model.own_errors import AlreadyThere, TooMany
 from berth.store import flavors
 from berth.store.engine.database import Database
 from berth.store.flavors import all_flavors, delete_flavor, put_flavor
 from berth.upkeep import schema
+from tests.index.checking import checked
 from tests.store.statements import counted_statements
 
 SMALL = Flavor('{"groups": {"": {"resources": {"VCPU": 1}}}}')
@@ -64,6 +66,15 @@ def test_what_is_there_already_is_not_written(db: Database) -> None:
     assert Index(db).snapshot().revision == before
 
 
+def test_who_creates_a_flavor_replaces_none(db: Database) -> None:
+    """Not even by the same."""
+    assert put_flavor(db, flavor_name(), SMALL, is_new=True)
+    for flavor in (SMALL, LARGE):
+        with pytest.raises(AlreadyThere):
+            put_flavor(db, flavor_name(), flavor, is_new=True)
+    assert stored(db) == {flavor_name(): SMALL}
+
+
 def test_there_are_no_more_flavors_than_the_bound(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,7 +82,7 @@ def test_there_are_no_more_flavors_than_the_bound(
     monkeypatch.setattr(flavors, "FLAVORS_MAX", 3)
     for number in range(3):
         put_flavor(db, flavor_name(number), SMALL)
-    with pytest.raises(TooManyFlavors):
+    with pytest.raises(TooMany):
         put_flavor(db, flavor_name(3), SMALL)
     put_flavor(db, flavor_name(1), LARGE)
     delete_flavor(db, flavor_name(0))
@@ -95,7 +106,7 @@ def test_of_two_that_create_flavors_at_once_none_is_lost(
             try:
                 if put_flavor(db, name, SMALL):
                     created.append(name)
-            except TooManyFlavors:
+            except TooMany:
                 refused.append(name)
 
     shared = [flavor_name(number) for number in range(10)]
@@ -121,7 +132,7 @@ def test_every_index_sees_flavors_at_once(db: Database) -> None:
     delete_flavor(db, flavor_name())
     assert there.snapshot().names.flavors == {}
     assert there.counts.loads == 1
-    assert there.check() == here.check() == []
+    assert checked(there) == checked(here) == []
 
 
 def test_damaged_flavors_are_found_and_harm_no_other(db: Database) -> None:
@@ -157,4 +168,4 @@ def test_damaged_flavors_are_found_and_harm_no_other(db: Database) -> None:
 )
 def test_names_of_flavors_can_stand_in_a_url(text: str, is_name: bool) -> None:
     """HTTP clients resolve one or two dots."""
-    assert is_flavor_name(text) is is_name
+    assert is_path_name(text) is is_name

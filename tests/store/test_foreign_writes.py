@@ -22,6 +22,7 @@ from berth.store.reshape import ReshapedInventories, reshape
 from berth.store.traits import replace_provider_traits
 from berth.store.usages import project_usages
 from berth.upkeep import schema
+from tests.index.checking import checked
 from tests.servers.statements import run
 from tests.sql_reads import provider_usages
 from tests.store.fleet import (
@@ -285,7 +286,7 @@ def test_an_index_takes_over_whatever_another_has_written(
     run(fresh_url, "UPDATE inventories SET max_unit = 2", moved(1))
     claim(db, holding(1, {1: {"VCPU": 2}}))
     assert watched.found == 1
-    assert live.check() == []
+    assert checked(live) == []
 
 
 def test_writes_of_one_commit_do_not_suffer_for_one_another(

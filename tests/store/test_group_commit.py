@@ -278,6 +278,22 @@ def test_a_commit_whose_answer_is_lost_is_looked_up(
     assert provider_usages(failing, provider(2)).usages == {"VCPU": writers + 1}
 
 
+def test_the_causes_of_a_commit_that_fails_come_to_an_end(
+    failing: Database, driver: type[Driver]
+) -> None:
+    """Whoever looks for the cause in the chain of an error does not walk in a circle."""
+    driver.fails_before = 1
+    with pytest.raises(DatabaseUnavailable) as caught:
+        claim(failing, holding(1, {1: {"VCPU": 1}}))
+    causes: list[BaseException] = []
+    cause: BaseException | None = caught.value
+    while cause is not None:
+        assert cause not in causes
+        causes.append(cause)
+        cause = cause.__cause__
+    assert len(causes) > 1
+
+
 def test_a_commit_that_nobody_can_tell_of_is_no_success_and_no_conflict(
     failing: Database, driver: type[Driver], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,7 @@ from berth.store.engine.database import Database
 from berth.store.leases import delete_lease, expiry, put_lease
 from berth.upkeep import schema
 from tests.effort import SEED, repeat_with, scaled
+from tests.index.checking import checked
 from tests.sql_reads import provider_usages
 from tests.store.conftest import Opener
 from tests.store.fleet import add_provider, claim, consumer, held, holding, provider
@@ -217,7 +218,7 @@ def test_sweeps_that_are_killed_release_every_expired_consumer_once(
     assert killed.killed_count, "each sweep was faster than its death"
     in_the_end = [each.consumer for each in swept(db)]
     check(db, parties, killed.released, in_the_end)
-    assert index.check() == []
+    assert checked(index) == []
     assert schema.check(db) == [], repeat_with()
 
 

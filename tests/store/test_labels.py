@@ -12,6 +12,7 @@ from berth.model.own_errors import LabelTaken
 from berth.store.engine.database import Database
 from berth.store.labels import all_labels, replace_labels
 from berth.upkeep import schema
+from tests.index.checking import checked
 from tests.store.fleet import aggregate
 from tests.store.statements import counted_statements
 
@@ -127,7 +128,7 @@ def test_every_index_sees_labels_at_once(db: Database) -> None:
     assert there.snapshot().names.labels[("zone", "z1")] == {aggregate(1)}
     assert aggregate(2) not in there.snapshot().names.labels_of
     assert there.counts.loads == 1
-    assert there.check() == here.check() == []
+    assert checked(there) == checked(here) == []
 
 
 def test_damaged_labels_are_found(db: Database) -> None:

@@ -99,11 +99,12 @@ class History:
     def lease(self, db: Database, number: int) -> None:
         """Give or renew a lease."""
         seconds = self.rng.choice(SECONDS)
-        until = put_lease(db, consumer(number), seconds)
-        assert (until is not None) == (number in self.model)
-        if until is not None:
-            assert until - self.begin == self.now + timedelta(seconds=seconds)
-            self.model[number] = self.model[number]._replace(until=until - self.begin)
+        lease = put_lease(db, consumer(number), seconds)
+        assert (lease is not None) == (number in self.model)
+        if lease is not None:
+            until = lease.expires_at - self.begin
+            assert until == self.now + timedelta(seconds=seconds)
+            self.model[number] = self.model[number]._replace(until=until)
 
     def end(self, db: Database, number: int) -> None:
         """End a lease."""

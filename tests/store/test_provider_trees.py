@@ -40,6 +40,7 @@ from berth.store.traits import create_trait, replace_provider_traits
 from berth.store.tree_rows import read_tree
 from berth.upkeep import schema
 from tests.effort import SEED, repeat_with, scaled
+from tests.index.checking import checked
 from tests.store.fleet import add_provider, aggregate, claim, consumer, generation, held, holding
 from tests.store.fleet import provider as uuid_of
 from tests.store.statements import counted_statements
@@ -190,7 +191,7 @@ def test_a_tree_becomes_what_single_requests_make_of_it(
             twin, twin_generations = state(db, twin_root)
             assert twin == rebased(tree, offset)
             assert [*by_number(twin_generations)] == [*by_number(generations)], repeat_with()
-        assert live.check() == []
+        assert checked(live) == []
     assert schema.check(db) == []
 
 
@@ -302,7 +303,7 @@ def test_an_edit_that_is_killed_anywhere_leaves_the_tree_before_or_after(db: Dat
     assert number > 20
     assert state(db, uuid_of(1))[0] == another_host()
     assert schema.check(db) == []
-    assert Index(db).check() == []
+    assert checked(Index(db)) == []
 
 
 # --- Conflicts -----------------------------------------------------------------------------------

@@ -6,20 +6,23 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from berth.index import Index
 from berth.index.totals import totals_of
-from berth.model.errors import DatabaseMoved, IndexUnavailable
+from berth.model.errors import DatabaseMoved, IndexUnavailable, OutcomeUnknown
 from berth.store.engine.database import Database
 from berth.store.engine.sqlite_file import LOOK_EACH_S, DatabaseFile
 from berth.upkeep import schema
 from tests.fresh import opened_at
 from tests.store.fleet import add_provider
+from tests.store.together import together
 
 pytestmark = pytest.mark.engines("sqlite")
 
@@ -96,6 +99,50 @@ def test_a_write_ahead_log_that_is_removed_takes_no_more_writes(world: World) ->
     Path(f"{world.path}-wal").unlink()
     world.is_refused(reads=False)
     assert totals_of(world.index.snapshot()).providers == 1
+
+
+#: What can happen to the files between two looks at the path, by name.
+_LOSSES: dict[str, Callable[[Path], object]] = {
+    "removed": Path.unlink,
+    "moved": lambda path: path.rename(f"{path}.away"),
+    "replaced": lambda path: Path(shutil.copy(path, f"{path}.copy")).replace(path),
+    "without its log": lambda path: Path(f"{path}-wal").unlink(),
+}
+
+
+@pytest.mark.parametrize("loss", _LOSSES.values(), ids=_LOSSES)
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda db: add_provider(db, 2),
+        lambda db: db.write_unnoted(lambda tx: tx.connection.execute(text("ANALYZE"))),
+    ],
+    ids=["write", "unnoted"],
+)
+def test_a_commit_into_a_lost_file_is_not_acknowledged(
+    db: Database,
+    fresh_url: str,
+    loss: Callable[[Path], object],
+    write: Callable[[Database], object],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whether or not a second has passed since the last look: each commit has a look of its own."""
+    monkeypatch.setattr("berth.store.engine.sqlite_file.LOOK_EACH_S", 1e9)
+    add_provider(db, 1)
+    loss(Path(fresh_url.removeprefix("sqlite:///")))
+    with pytest.raises(OutcomeUnknown, match="read what is there before you repeat the write"):
+        write(db)
+    with pytest.raises(DatabaseMoved):
+        write(db)
+
+
+def test_every_write_of_a_lost_commit_learns_of_it(db: Database, fresh_url: str) -> None:
+    """Writes of several threads that shared the commit."""
+    add_provider(db, 1)
+    with together(db) as share:
+        writes = [share(add_provider, db, number) for number in range(2, 6)]
+        Path(fresh_url.removeprefix("sqlite:///")).unlink()
+    assert [type(write.exception()) for write in writes] == [OutcomeUnknown] * 4
 
 
 def test_the_path_is_looked_at_once_a_second(

@@ -8,10 +8,9 @@ from typing import Final
 
 from berth.api.berth_v1 import body
 from berth.api.berth_v1.pointed import PointedSchema
-from berth.api.berth_v1.query import QueryReader
 from berth.api.berth_v1.refusals import not_found
-from berth.api.berth_v1.revisions import is_unchanged
-from berth.api.operations.berth_v1.aggregates import FILTERS, REPLACE
+from berth.api.berth_v1.revisions import after_write, is_unchanged
+from berth.api.operations.berth_v1.aggregates import REPLACE
 from berth.api.query_string import parse_pairs, values_of
 from berth.api.rendering import answer
 from berth.api.request import Request, Response, Services
@@ -21,7 +20,6 @@ from berth.model.ids import AggregateUUID, parse_uuid_lax
 from berth.store import labels as store
 
 _REPLACE: Final = PointedSchema(REPLACE)
-_FILTERS: Final = QueryReader(FILTERS)
 
 
 def list_aggregates(services: Services, request: Request, response: Response) -> None:
@@ -44,15 +42,16 @@ def show_aggregate(services: Services, request: Request, response: Response, uui
     snapshot = services.index.snapshot()
     if aggregate not in snapshot.names.labels_of and not count_members(snapshot, aggregate):
         raise not_found(f"Aggregate {uuid} has neither members nor labels.")
-    _answer(response, snapshot, aggregate)
+    _answer(response, snapshot, aggregate, snapshot.names.labels_of.get(aggregate))
 
 
 def replace_labels(services: Services, request: Request, response: Response, uuid: str) -> None:
     """Replace the labels of an aggregate."""
     aggregate = _aggregate(uuid)
     wanted = body.read(request, _REPLACE)
+    before = services.index.snapshot()
     store.replace_labels(services.database, aggregate, wanted["labels"])
-    _answer(response, services.index.snapshot(), aggregate)
+    _answer(response, after_write(services, before), aggregate, wanted["labels"])
 
 
 def _aggregate(text: str) -> AggregateUUID:
@@ -63,18 +62,9 @@ def _aggregate(text: str) -> AggregateUUID:
 
 
 def _wanted_labels(request: Request) -> list[tuple[str, str]]:
-    """The labels of the query.
-
-    Raises:
-        Refused: 400 for anything else in it.
-    """
-    _FILTERS.read(request)
-    wanted = []
-    for label in values_of(parse_pairs(request.query_string), "label"):
-        _FILTERS.check({"label": label})
-        key, _, value = label.partition("=")
-        wanted.append((key, value))
-    return wanted
+    """The labels of the query, each of which is checked."""
+    parts = (each.partition("=") for each in values_of(parse_pairs(request.query_string), "label"))
+    return [(key, value) for key, _, value in parts]
 
 
 def _matching(
@@ -88,8 +78,12 @@ def _matching(
     return sorted(matching)
 
 
-def _answer(response: Response, snapshot: Snapshot, aggregate: AggregateUUID) -> None:
-    labels = snapshot.names.labels_of.get(aggregate)
+def _answer(
+    response: Response,
+    snapshot: Snapshot,
+    aggregate: AggregateUUID,
+    labels: Mapping[str, str] | None,
+) -> None:
     shown = _shown(aggregate, labels, count_members(snapshot, aggregate))
     answer(response, {"revision": snapshot.revision, **shown})
 

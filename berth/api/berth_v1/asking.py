@@ -33,9 +33,10 @@ from berth.candidates.what_if import (
     unknown_in,
 )
 from berth.index.draining import tolerating
-from berth.index.scenario import imagine
+from berth.index.scenario import imagine, providers_added
 from berth.index.snapshot import Snapshot
-from berth.model.bounds import ADDED_HOSTS_MAX
+from berth.model.bounds import ADDED_HOSTS_MAX, ADDED_PROVIDERS_MAX, ADDED_SHARING_MAX
+from berth.model.budget import Budget
 from berth.model.ids import ConsumerUUID, parse_uuid_lax
 from berth.store.allocations import held_by
 
@@ -73,6 +74,17 @@ class Warnings:
                 self.add_unknown(part.pointer(unknown.at), unknown)
 
 
+def check_rights(services: Services, asked: Iterable[Asked]) -> None:
+    """Refuse questions about other hosts than that to which the caller is bound.
+
+    Raises:
+        OutsideHost, NotOfHost: one is about more.
+    """
+    if services.rights is not None:
+        parts = chain.from_iterable(each.parts for each in asked)
+        services.rights.check_questions(part.question for part in parts)
+
+
 def check_names(asked: Iterable[Asked], snapshot: Snapshot) -> None:
     """Refuse questions that name a resource class or a trait that does not exist.
 
@@ -91,13 +103,6 @@ def read_what_if(sent: JSONObject, at: str) -> WhatIf:
     Raises:
         Refused: 400.
     """
-    added = tuple(HostsAssumed(each["like"], each["count"]) for each in sent.get("add_hosts", ()))
-    if sum(each.copies for each in added) > ADDED_HOSTS_MAX:
-        raise refused(
-            f"{at}/add_hosts",
-            f"may add at most {ADDED_HOSTS_MAX} hosts (max_added_hosts) in all",
-            code=TOO_LARGE,
-        )
     uuids = map(parse_uuid_lax, sent.get("without_consumers", ()))
     return WhatIf(
         nothing_used=sent.get("nothing_used", False),
@@ -111,17 +116,34 @@ def read_what_if(sent: JSONObject, at: str) -> WhatIf:
         undrain=tuple(sent.get("undrain", ())),
         drain=tuple(sent.get("drain", ())),
         without_hosts=tuple(sent.get("without_hosts", ())),
-        add_hosts=added,
+        add_hosts=_read_added(sent, at),
     )
 
 
+def _read_added(sent: JSONObject, at: str) -> tuple[HostsAssumed, ...]:
+    added = tuple(HostsAssumed(each["like"], each["count"]) for each in sent.get("add_hosts", ()))
+    if sum(each.copies for each in added) > ADDED_HOSTS_MAX:
+        raise refused(
+            f"{at}/add_hosts",
+            f"may add at most {ADDED_HOSTS_MAX} hosts (max_added_hosts) in all",
+            code=TOO_LARGE,
+        )
+    return added
+
+
 def assumed(
-    services: Services, snapshot: Snapshot, what_if: WhatIf, at: str, warnings: Warnings
+    services: Services,
+    snapshot: Snapshot,
+    what_if: WhatIf,
+    at: str,
+    warnings: Warnings,
+    budget: Budget,
 ) -> Snapshot:
     """The snapshot that a question assumes.
 
     Raises:
-        Refused: 400 for a resource class that does not exist.
+        Refused: 400 for a resource class that does not exist, and for a scenario that is too large.
+        SearchGaveUp: the budget is spent.
     """
     references = References(snapshot)
     for unknown in unknown_in(what_if, snapshot, references):
@@ -130,13 +152,19 @@ def assumed(
         warnings.add_unknown(at + unknown.at, unknown)
     consumers = [ConsumerUUID(uuid) for uuid in what_if.without_consumers]
     freed = held_by(services.database, consumers) if consumers else {}
-    return imagine(snapshot, scenario_of(snapshot, what_if, references, freed))
-
-
-def seconds_within(services: Services, seconds: float) -> float:
-    """Some seconds, or the operator's budget if that is less."""
-    most = services.search.time_budget_s
-    return min(seconds, most) if most > 0 else seconds
+    scenario = scenario_of(snapshot, what_if, references, freed)
+    added, sharing = providers_added(snapshot, scenario)
+    for count, most, bound, kind in (
+        (added, ADDED_PROVIDERS_MAX, "max_added_providers", "providers"),
+        (sharing, ADDED_SHARING_MAX, "max_added_sharing", "sharing providers"),
+    ):
+        if count > most:
+            raise refused(
+                f"{at}/add_hosts",
+                f"would add {count:,} {kind}, more than {most:,} ({bound})",
+                code=TOO_LARGE,
+            )
+    return imagine(snapshot, scenario, budget)
 
 
 def group_names(asked: Sequence[Asked]) -> frozenset[str]:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from time import monotonic
 from typing import Any, Final, NamedTuple
 
 from berth.api.berth_v1 import body
@@ -12,10 +11,10 @@ from berth.api.berth_v1.asking import (
     Warnings,
     assumed,
     check_names,
+    check_rights,
     group_names,
     plans_of,
     read_what_if,
-    seconds_within,
 )
 from berth.api.berth_v1.expanding import expanded
 from berth.api.berth_v1.explaining import explained
@@ -26,8 +25,7 @@ from berth.api.operations.berth_v1.candidates import BODY_SCHEMA, LIMIT
 from berth.api.operations.berth_v1.explanation import SECONDS
 from berth.api.rendering import answer_bytes, encode
 from berth.api.request import Request, Response, Services
-from berth.api.searching import searching
-from berth.candidates.budget import Budget
+from berth.api.searching import Searching, budget_of
 from berth.candidates.explain import Wanted
 from berth.candidates.listing import candidate_texts, summaries
 from berth.candidates.order import Order
@@ -37,6 +35,7 @@ from berth.candidates.references import References
 from berth.candidates.what_if import WhatIf
 from berth.index.memory import Memory
 from berth.index.snapshot import Snapshot
+from berth.model.budget import Budget
 from berth.model.errors import SearchGaveUp
 
 #: Callers repeat their questions; longer ones are not worth caching.
@@ -65,35 +64,39 @@ class _Answer(NamedTuple):
 
 def find_candidates(services: Services, request: Request, response: Response) -> None:
     """Find where a request fits."""
+    budget = budget_of(services, request)
     wanted = _decoded(services.index.memory, request)
     snapshot = services.index.snapshot()
     warnings = Warnings()
     asked = expanded(wanted.requested, snapshot)
+    check_rights(services, asked)
     check_order(wanted.sent.get("order", {}), "/order", group_names(asked))
     check_names(asked, snapshot)
-    with searching(services, request, services.search.time_budget_s) as budget:
+    with Searching(services, request, budget):
         fleet = snapshot
         if wanted.what_if is not None:
-            fleet = assumed(services, snapshot, wanted.what_if, "/what_if", warnings)
+            fleet = assumed(services, snapshot, wanted.what_if, "/what_if", warnings, budget)
         references = References(fleet)
         warnings.add_of(asked, references)
         order = order_of(wanted.sent.get("order", {}), "/order", fleet, references, warnings)
+        # The plans of flavors may have taken as long as a whole search.
+        budget.is_spent()
         answer = _ranked(fleet, wanted, asked, order, references, budget)
         rendered = _render(fleet, wanted, order, answer, warnings, budget)
         if budget.ended and not budget.candidates:
             raise SearchGaveUp(budget.seconds)
         if wanted.sent.get("explain") and not budget.candidates:
-            rendered = _with_explanation(rendered, services, fleet, asked)
+            rendered = _with_explanation(services, rendered, fleet, asked, budget)
     answer_bytes(response, rendered)
 
 
 def _with_explanation(
-    rendered: bytes, services: Services, fleet: Snapshot, asked: Iterable[Asked]
+    services: Services, rendered: bytes, fleet: Snapshot, asked: Iterable[Asked], budget: Budget
 ) -> bytes:
     """An empty answer, with the reason."""
-    # The search had its own time.
-    budget = Budget(monotonic, seconds=seconds_within(services, SECONDS))
-    shown = explained(fleet, asked, wanted=Wanted(), budget=budget)
+    shown = explained(fleet, asked, wanted=Wanted(), budget=budget.part(SECONDS))
+    if services.rights is not None:
+        shown = services.rights.only_own(shown)
     return b"%b, %b" % (rendered[:-1], encode({"explanation": shown})[1:])
 
 
@@ -151,14 +154,14 @@ def _render(
     """The body of the answer."""
     texts: list[bytes] = []
     more: dict[str, Any] = {"warnings": warnings.sent}
-    summed = b""
+    summed = b', "provider_summaries": {}' if wanted.sent.get("summaries") else b""
     if answer.plan is not None and answer.ranked.order:
         texts = candidate_texts(fleet, answer.plan, order, answer.ranked, budget)
         if len(wanted.requested) > 1:
             more["alternative"] = answer.alternative
-        if wanted.sent.get("summaries"):
+        if summed:
             shown = (batch for batch, _ in answer.ranked.batches)
-            summed = b', "provider_summaries": ' + summaries(fleet, answer.plan, shown)
+            summed = b', "provider_summaries": ' + summaries(fleet, answer.plan, shown, budget)
     is_more = answer.ranked.more or len(texts) < len(answer.ranked.order)
     head = {"revision": fleet.revision, "complete": budget.ended is None, "more": is_more}
     return b"".join(

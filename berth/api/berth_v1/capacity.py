@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from berth.api.berth_v1 import body
-from berth.api.berth_v1.asking import Warnings, assumed, check_names, read_what_if
+from berth.api.berth_v1.asking import Warnings, assumed, check_names, check_rights, read_what_if
 from berth.api.berth_v1.counted import Counted, shown
 from berth.api.berth_v1.expanding import expanded, flavor_to_count, takes_anything
 from berth.api.berth_v1.pointed import pointer_of, refused
@@ -17,14 +17,20 @@ from berth.api.operations.berth_v1.capacity import BODY_SCHEMA, BY_AGGREGATE, BY
 from berth.api.operations.berth_v1.codes import TOO_LARGE
 from berth.api.rendering import answer
 from berth.api.request import Request, Response, Services
-from berth.api.searching import searching
-from berth.candidates.budget import Budget
+from berth.api.searching import Searching, budget_of
 from berth.candidates.capacity import Counting
 from berth.candidates.capacity.by import Partition
-from berth.candidates.references import References, UnknownName, similar
+from berth.candidates.references import References, UnknownName
 from berth.index.snapshot import Snapshot
-from berth.model.bounds import CAPACITY_HOSTS_MAX, CAPACITY_REQUESTS_MAX, CAPACITY_VALUES_MAX
+from berth.model.bounds import (
+    CAPACITY_HOSTS_MAX,
+    CAPACITY_LINES_MAX,
+    CAPACITY_REQUESTS_MAX,
+    CAPACITY_VALUES_MAX,
+)
+from berth.model.budget import Budget
 from berth.model.flavor import FlavorName
+from berth.model.similar_names import similar
 
 JSON = dict[str, object]
 
@@ -42,16 +48,19 @@ class _Wanted:
 
 def count_capacity(services: Services, request: Request, response: Response) -> None:
     """Count how often flavors and requests fit."""
+    budget = budget_of(services, request)
     sent: JSONObject = body.read(request, BODY_SCHEMA)
     what_if = read_what_if(sent["what_if"], "/what_if") if "what_if" in sent else None
     requested = _requested(sent)
     snapshot = services.index.snapshot()
     wanted = _wanted(snapshot, sent, requested)
+    for asked in wanted.counted.values():
+        check_rights(services, asked)
     warnings = Warnings()
-    with searching(services, request, services.search.time_budget_s) as budget:
+    with Searching(services, request, budget):
         fleet = snapshot
         if what_if is not None:
-            fleet = assumed(services, snapshot, what_if, "/what_if", warnings)
+            fleet = assumed(services, snapshot, what_if, "/what_if", warnings, budget)
         references = References(fleet)
         for asked in wanted.counted.values():
             warnings.add_of(asked, references)
@@ -139,10 +148,13 @@ def _counted(snapshot: Snapshot, sent: JSONObject, budget: Budget, requests: int
     """
     counting = Counting(snapshot, budget)
     partitions = {}
+    lines = requests * sent.get("hosts_max", 0)
     for place, key in enumerate(sent.get("by", ())):
         at = f"/by/{place}"
         if key == BY_HOST:
-            _check_hosts(counting, requests, at)
+            _check_lines(
+                requests * counting.fleet.size, CAPACITY_HOSTS_MAX, "max_capacity_hosts", at
+            )
             continue
         partition = Partition(counting, None if key == BY_AGGREGATE else key)
         if len(partition.values) > CAPACITY_VALUES_MAX:
@@ -152,16 +164,15 @@ def _counted(snapshot: Snapshot, sent: JSONObject, budget: Budget, requests: int
                 f" {CAPACITY_VALUES_MAX:,} (max_capacity_values)",
                 code=TOO_LARGE,
             )
+        lines += requests * len(partition.values)
+        _check_lines(lines, CAPACITY_LINES_MAX, "max_capacity_lines", at)
         partitions[key] = partition
     return Counted(counting, partitions, BY_HOST in sent.get("by", ()), sent.get("hosts_max", 0))
 
 
-def _check_hosts(counting: Counting, requests: int, at: str) -> None:
-    lines = counting.fleet.size * requests
-    if lines > CAPACITY_HOSTS_MAX:
+def _check_lines(lines: int, most: int, bound: str, at: str) -> None:
+    if lines > most:
+        hint = "; use hosts_max instead" if bound == "max_capacity_hosts" else ""
         raise refused(
-            at,
-            f"would make {lines:,} lines, more than {CAPACITY_HOSTS_MAX:,} (max_capacity_hosts);"
-            " use hosts_max instead",
-            code=TOO_LARGE,
+            at, f"would make {lines:,} lines, more than {most:,} ({bound}){hint}", code=TOO_LARGE
         )

@@ -8,32 +8,28 @@ from contextlib import ExitStack
 from typing import Any, Final, Protocol
 
 from berth.api.berth_v1.provider_lines import PARTS, USAGES, ProviderLines
-from berth.api.berth_v1.query import QueryReader
-from berth.api.environ import CLIENT_GONE, PLACE
-from berth.api.errors import Refused, overloaded
+from berth.api.environ import CLIENT_GONE, PLACE, STILL_VALID
+from berth.api.errors import Refused
 from berth.api.media_types import EVENT_STREAM, JSON_LINES, prefers_events
-from berth.api.operations.berth_v1.changes import QUERY
-from berth.api.rendering import LongBody, answer_long, encode
+from berth.api.operations.berth_v1.rules import FLEET
+from berth.api.rendering import LongBody, answer_long
 from berth.api.request import Request, Response, Services
-from berth.api.watchers import Watchers
+from berth.api.watchers import Changes, Step, Watchers
 from berth.index import Snapshot
 from berth.index.snapshot import Location
-from berth.model.errors import BerthError, RevisionGone
+from berth.model.errors import RevisionGone
 from berth.model.ids import ProviderId
 from berth.store.changes import BeyondHorizon, Noted, noted_between
 from berth.store.engine.database import Database
-
-_QUERY: Final = QueryReader(QUERY)
-
-#: Events that are rendered at a time.
-_PART: Final = 1000
 
 #: Seconds between two comments in a stream of events: proxies close connections that are silent.
 _COMMENT_S: Final = 15.0
 #: Seconds after which a stream ends; its client comes again.
 _STREAM_S: Final = 600.0
+#: Seconds after which it is checked again whether a caller that waits may read the fleet.
+_CHECK_S: Final = 4.0
 
-Event = dict[str, Any]
+_Event = dict[str, Any]
 
 
 class Place(Protocol):
@@ -42,102 +38,99 @@ class Place(Protocol):
     def leave(self) -> None:
         """Give it up."""
 
-    def enter(self) -> bool:
-        """Queue for it again; False if there is none."""
-
 
 def list_changes(services: Services, request: Request, response: Response) -> None:
     """List what has changed since a revision, or wait for it."""
-    query = _QUERY.read(request)
     # A reader of server-sent events reconnects with the URL of its first request.
-    after = request.env.get("HTTP_LAST_EVENT_ID") or query.get("after")
+    after = request.env.get("HTTP_LAST_EVENT_ID") or request.query.get("after")
     if not after:
         raise Refused(
             400,
             "A revision to begin after is missing.",
             hint="Send ?after= with the revision of GET /berth/v1/fleet, or of the last answer.",
         )
-    following = _Following(services, request, after)
     if prefers_events(request.env.get("HTTP_ACCEPT")):
-        _stream(services, response, following)
+        _stream(services, request, response, after)
         return
-    if not following.events and (seconds := int(query.get("wait", 0))):
+    changes = changes_since(services.database, services.index.snapshot(), after)
+    if not changes.count and (seconds := int(request.query.get("wait", 0))):
         with services.watchers.place():
-            following.wait(services.watchers.clock() + seconds)
-    answer_long(response, LongBody(_lines([*following.events, following.closing()])))
+            changes = _awaited(services, request, after, seconds)
+    answer_long(response, LongBody(changes.lines()))
     response.headers["content-type"] = JSON_LINES
 
 
-def _lines(values: list[Event]) -> Iterator[bytes]:
-    for begin in range(0, len(values), _PART):
-        yield b"".join(encode(value) + b"\n" for value in values[begin : begin + _PART])
-
-
-class _Following:
-    """How far one client has come.
-
-    Args:
-        after: the revision that it knows.
-
-    Attributes:
-        events: what it has not been told.
+def _awaited(services: Services, request: Request, after: str, seconds: int) -> Changes:
+    """The first changes after a revision; none if there are none in time.
 
     Raises:
-        RevisionForeign, RevisionGone: its revision is not known.
+        RevisionForeign, RevisionGone: the database has been replaced meanwhile.
+        Unavailable: it cannot be read.
     """
+    watchers = services.watchers
+    step, changes = _joined(services, after)
+    place: Place = request.env[PLACE]
+    place.leave()
+    caller = _Caller(services, request)
+    has_gone: Callable[[], bool] = request.env.get(CLIENT_GONE, lambda: False)
+    until = watchers.clock() + seconds
+    while not changes.count:
+        later = watchers.wait(step, until, lambda: caller.may_go_on() and not has_gone())
+        if later is None:
+            # It may have waited in vain because the database is away.
+            is_over = watchers.clock() >= until
+            return _joined(services, after)[1] if is_over else changes
+        step, changes = later, later.changes or _joined(services, after)[1]
+    return changes
 
-    def __init__(self, services: Services, request: Request, after: str) -> None:
-        self._services = services
-        self._place: Place = request.env[PLACE]
-        self._has_gone: Callable[[], bool] = request.env.get(CLIENT_GONE, lambda: False)
-        self._after = after
-        self._snapshot = services.index.snapshot()
-        self.events = events_since(services.database, self._snapshot, after)
 
-    def closing(self) -> Event:
-        """The line after the events."""
-        return {"revision": self._snapshot.revision, "events": len(self.events)}
+def _joined(services: Services, after: str) -> tuple[Step, Changes]:
+    """The present step, and the changes up to it."""
+    step, snapshot = services.watchers.join()
+    return step, changes_since(services.database, snapshot, after)
 
-    def go_on(self) -> None:
-        """The client has been told everything."""
-        self._after, self.events = self._snapshot.revision, []
 
-    def wait(self, until: float) -> None:
-        """Wait for events; there may be none at `until`, or if the client has gone.
+class _Caller:
+    """Who waits, and whether it may read the fleet: its token may end, and its rights."""
 
-        Raises:
-            Refused: 503: too many others read.
-            Unavailable: the database cannot be read.
-        """
-        watchers = self._services.watchers
-        while not self.events:
-            self._place.leave()
-            newest = watchers.wait(self._snapshot, until, self._has_gone)
-            if not self._place.enter():
-                raise overloaded()
-            is_over = newest is self._snapshot
-            # Those who waited in vain may have done so because the database is away.
-            self._snapshot = self._services.index.snapshot() if is_over else newest
-            self.events = events_since(self._services.database, self._snapshot, self._after)
-            if is_over:
-                return
+    def __init__(self, services: Services, request: Request) -> None:
+        self._policy = services.policy
+        self._clock = services.watchers.clock
+        self._context = request.caller
+        self._is_valid: Callable[[], bool] = request.env.get(STILL_VALID, lambda: True)
+        self._check_at = self._clock() + _CHECK_S
+        self._may = True
 
-    def rest(self) -> None:
-        """Give up the place among the reads, between two pieces of a stream."""
-        self._place.leave()
+    def may_go_on(self) -> bool:
+        """Whether it may; checked at most every `_CHECK_S`."""
+        now = self._clock()
+        if self._may and now >= self._check_at:
+            self._check_at = now + _CHECK_S
+            self._may = self._is_valid() and self._is_allowed()
+        return self._may
+
+    def _is_allowed(self) -> bool:
+        try:
+            self._policy.check(FLEET.name, self._context)
+        except Refused:
+            return False
+        return True
 
 
 # --- Server-sent events ---------------------------------------------------------------------------
 
 
-def _stream(services: Services, response: Response, following: _Following) -> None:
+def _stream(services: Services, request: Request, response: Response, after: str) -> None:
     with ExitStack() as place:
         place.enter_context(services.watchers.place())
+        step, changes = _joined(services, after)
         response.headers["content-type"] = EVENT_STREAM
         response.headers["cache-control"] = "no-cache"
         # nginx would collect events before it passes them on.
         response.headers["x-accel-buffering"] = "no"
-        response.stream = _Stream(_streamed(services.watchers, following), place.pop_all())
+        caller = _Caller(services, request)
+        pieces = _streamed(services.watchers, step, changes, caller.may_go_on)
+        response.stream = _Stream(pieces, place.pop_all())
 
 
 class _Stream:
@@ -156,38 +149,50 @@ class _Stream:
         self._place.close()
 
 
-def _streamed(watchers: Watchers, following: _Following) -> Iterator[bytes]:
-    """The events as they come, until the stream has lasted long enough."""
-    end = watchers.clock() + _STREAM_S
-    yield from _sent(following)
-    while (now := watchers.clock()) < end and not watchers.are_stopping:
-        following.go_on()
-        try:
-            following.wait(min(now + _COMMENT_S, end))
-        except (BerthError, Refused):
-            # The client comes again with its last revision, and is told then.
+def _streamed(
+    watchers: Watchers, step: Step, changes: Changes, may_go_on: Callable[[], bool]
+) -> Iterator[bytes]:
+    """The events as they come, until the stream has lasted long enough.
+
+    However it ends, the client comes again with the last revision that it got, and is then told why
+    if there is nothing more for it. Whether a client has gone shows when the next piece is sent:
+    the server then closes the stream.
+    """
+    sent_at = watchers.clock()
+    end = sent_at + _STREAM_S
+    pieces = changes.sent()
+    while watchers.clock() < end and may_go_on():
+        if (piece := next(pieces, None)) is not None:
+            yield piece
+            sent_at = watchers.clock()
+            continue
+        until = min(sent_at + _COMMENT_S, end)
+        later = watchers.wait(step, until, may_go_on)
+        if later is not None:
+            if later.changes is None:
+                return
+            step, pieces = later, later.changes.sent() if later.changes.count else iter(())
+        elif watchers.clock() >= until:
+            yield b": nothing has changed\n\n"
+            sent_at = watchers.clock()
+        else:
             return
-        finally:
-            following.rest()
-        yield from _sent(following) if following.events else (b": nothing has changed\n\n",)
-
-
-def _sent(following: _Following) -> Iterator[bytes]:
-    events, closing = following.events, following.closing()
-    for begin in range(0, len(events), _PART):
-        yield b"".join(
-            b"event: %s\ndata: %s\n\n" % (event["change"].encode(), encode(event))
-            for event in events[begin : begin + _PART]
-        )
-    id_ = closing["revision"].encode()
-    yield b"event: revision\nid: %s\ndata: %s\n\n" % (id_, encode(closing))
 
 
 # --- Events ---------------------------------------------------------------------------------------
 
 
-def events_since(db: Database, snapshot: Snapshot, after: str) -> list[Event]:
+def changes_since(db: Database, snapshot: Snapshot, after: str) -> Changes:
     """What has changed from a revision to a snapshot, each provider once.
+
+    Raises:
+        RevisionForeign, RevisionGone: it is not known.
+    """
+    return Changes(snapshot.revision, events_since(db, snapshot, after))
+
+
+def events_since(db: Database, snapshot: Snapshot, after: str) -> list[_Event]:
+    """The events of `changes_since`.
 
     Raises:
         RevisionForeign, RevisionGone: it is not known.
@@ -204,7 +209,7 @@ def events_since(db: Database, snapshot: Snapshot, after: str) -> list[Event]:
         )
     except BeyondHorizon:
         raise RevisionGone(after) from None
-    events: list[Event] = [
+    events: list[_Event] = [
         {"change": "gone", "uuid": uuid, "commits": commits} for uuid, commits in noted.gone
     ]
     if noted.names:
@@ -215,10 +220,10 @@ def events_since(db: Database, snapshot: Snapshot, after: str) -> list[Event]:
     return events + _of_providers(snapshot, noted)
 
 
-def _of_providers(snapshot: Snapshot, noted: Noted) -> list[Event]:
+def _of_providers(snapshot: Snapshot, noted: Noted) -> list[_Event]:
     """The present states of the providers that have changed, parents before children."""
     lines = ProviderLines(snapshot, PARTS)
-    events: list[Event] = []
+    events: list[_Event] = []
     for place, provider in sorted(_placed(snapshot, noted)):
         line = lines.line(snapshot.block(place.block_id), place.node, place.row)
         commits = noted.providers[provider]

@@ -13,21 +13,22 @@ from berth.api.allocations import write_allocations
 from berth.api.berth_v1 import body
 from berth.api.berth_v1.asking import Warnings
 from berth.api.berth_v1.pointed import PointedSchema, pointer_of, refused
-from berth.api.berth_v1.query import QueryReader
 from berth.api.berth_v1.refusals import not_found, unknown_name, unknown_provider
 from berth.api.berth_v1.times import shown_lease, shown_time
 from berth.api.errors import Refused
-from berth.api.operations.berth_v1.consumers import CLAIM, DELETING, FILTERS
+from berth.api.operations.berth_v1.consumers import CLAIM
 from berth.api.operations.berth_v1.pieces import CONSUMER_NAME_PATTERN
 from berth.api.paths import consumer_uuid
-from berth.api.query_string import last_values, parse_pairs
-from berth.api.rendering import answer, answer_empty, answer_lines
+from berth.api.query_string import parse_pairs
+from berth.api.rendering import answer, answer_empty, answer_lines, answer_listed
 from berth.api.request import Request, Response, Services
-from berth.candidates.references import References, UnknownName, similar
+from berth.candidates.explain.explanation import NearHost
+from berth.candidates.references import References, UnknownName
 from berth.index.snapshot import Snapshot
 from berth.model.consumer import ConsumerWrite
 from berth.model.ids import ConsumerUUID, Generation, ProviderId, ProviderUUID
 from berth.model.names import NAME_LENGTH_MAX
+from berth.model.similar_names import similar
 from berth.store import consumer_lists as store
 from berth.store.allocations import release_consumer as release
 from berth.store.consumer_lists import ConsumerFilters, ListedConsumer
@@ -38,16 +39,17 @@ from berth.store.replaced import Holder
 #: once, for the policy and for the handler.
 _CONSUMER: Final = "berth.consumer"
 
+#: Of a host that an explanation shows.
+CONSUMERS_SHOWN_MAX: Final = 10
+
 _CLAIM: Final = PointedSchema(CLAIM)
-_FILTERS: Final = QueryReader(FILTERS)
-_DELETING: Final = QueryReader(DELETING)
 _NAME: Final = re.compile(CONSUMER_NAME_PATTERN)
 
 
 def project_asked_for(services: Services, request: Request) -> Mapping[str, str | None]:
     """The project of the query, which a reader of the project may ask for."""
     try:
-        query = last_values(parse_pairs(request.query_string))
+        query = dict(parse_pairs(request.query_string))
     except Refused:
         # Only authorized callers learn that the query is malformed.
         query = {}
@@ -56,8 +58,7 @@ def project_asked_for(services: Services, request: Request) -> Mapping[str, str 
 
 def project_of(services: Services, request: Request, uuid: str) -> Mapping[str, str | None]:
     """The project of the consumer in the path."""
-    consumer = store.get_consumer(services.database, consumer_uuid(uuid))
-    request.env[_CONSUMER] = consumer
+    consumer = request.env[_CONSUMER] = store.get_consumer(services.database, consumer_uuid(uuid))
     if consumer is not None:
         _note_owner(request, consumer)
     return _target(None if consumer is None else consumer.project_id)
@@ -82,12 +83,32 @@ def _target(project: str | None) -> dict[str, str | None]:
 
 def list_consumers(services: Services, request: Request, response: Response) -> None:
     """List the consumers that satisfy the filters of the query."""
-    query = _FILTERS.read(request)
     warnings = Warnings()
-    filters = _filters(query, services.index.snapshot(), warnings)
-    pages = [] if filters is None else store.pages_of_consumers(services.database, filters)
-    parts = ([_shown(consumer) for consumer in page] for page in pages)
-    answer_lines(response, parts, end={"warnings": warnings.sent} if warnings.sent else {})
+    filters = _filters(request.query, services.index.snapshot(), warnings)
+    end: dict[str, Any] = {"warnings": warnings.sent} if warnings.sent else {}
+    if filters is None:
+        return answer_lines(response, [], end=end)
+    pages = store.pages_of_consumers(services.database, filters)
+    answer_listed(response, pages, _shown, limit=request.query.get("limit"), end=end)
+
+
+def consumers_on(services: Services, snapshot: Snapshot, near: NearHost) -> dict[str, Any]:
+    """The first consumers that hold some of the classes that a host lacks."""
+    lacked = {lack.asked for lack in near.lacks if lack.asked}
+    place = _located(snapshot, "host", near.host.uuid, Warnings())
+    if not lacked or place is None:
+        return {}
+    page = next(store.pages_of_consumers(services.database, ConsumerFilters(root=place[0])), [])
+    holding = [
+        _shown(consumer)
+        for consumer in page
+        if any(lacked & each.resources.keys() for each in consumer.allocations.values())
+    ]
+    more = len(holding) > CONSUMERS_SHOWN_MAX or len(page) == store.PAGE
+    return {
+        "consumers": holding[:CONSUMERS_SHOWN_MAX],
+        **({"more_consumers": True} if more else {}),
+    }
 
 
 def show_consumer(services: Services, request: Request, response: Response, uuid: str) -> None:
@@ -151,8 +172,8 @@ def _check_path(project: str, name: str) -> None:
     if len(name) > NAME_LENGTH_MAX or not _NAME.match(name):
         raise Refused(
             400,
-            f"The name of a consumer has 1 to {NAME_LENGTH_MAX} characters, and no control "
-            "characters.",
+            f"The name of a consumer has 1 to {NAME_LENGTH_MAX} characters, without slashes and "
+            "control characters.",
         )
 
 
@@ -161,10 +182,14 @@ def _uuid_for(
 ) -> ConsumerUUID:
     """The consumer that a body is for: that of the body, that with the name, or a new one."""
     if "uuid" in wanted:
-        return consumer_uuid(wanted["uuid"])
-    if wanted.get("generation") is not None:
-        return _named_consumer(services, project, name).uuid
-    return ConsumerUUID(str(uuid4()))
+        uuid = consumer_uuid(wanted["uuid"])
+        # The policy was asked about the project in the path.
+        present = store.get_consumer(services.database, uuid)
+        if present is not None and present.project_id != project:
+            raise Refused(409, f"Consumer {uuid} is not of project {project}.")
+        return uuid
+    is_new = wanted.get("generation") is None
+    return ConsumerUUID(str(uuid4())) if is_new else _named_consumer(services, project, name).uuid
 
 
 def _allocations(
@@ -182,7 +207,7 @@ def _allocations(
         at = pointer_of(("allocations", reference))
         uuid = references.provider(reference)
         if uuid is None:
-            raise unknown_provider(reference, at)
+            raise unknown_provider(reference, at, references)
         if uuid in allocations:
             raise refused(at, f"names provider {uuid}, which is named already")
         for name in of_provider["resources"]:
@@ -209,8 +234,8 @@ def _named_consumer(services: Services, project: str, name: str) -> ListedConsum
 
 def _seen_generation(request: Request) -> Generation | None:
     """The generation of the query, None without one."""
-    query = _DELETING.read(request)
-    return Generation(int(query["generation"])) if "generation" in query else None
+    seen = request.query.get("generation")
+    return None if seen is None else Generation(int(seen))
 
 
 def _release(
@@ -235,13 +260,13 @@ def _release(
 def _filters(
     query: Mapping[str, str], snapshot: Snapshot, warnings: Warnings
 ) -> ConsumerFilters | None:
-    """The filters of a query; None if a provider in it does not exist, or is not of the host."""
+    """The filters of a query; None if a provider in it does not exist."""
     places = {
         name: _located(snapshot, name, query[name], warnings)
         for name in ("host", "provider")
         if name in query
     }
-    if None in places.values() or len({place[0] for place in places.values() if place}) > 1:
+    if None in places.values():
         return None
     host, provider = places.get("host"), places.get("provider")
     return ConsumerFilters(
@@ -251,6 +276,7 @@ def _filters(
         user_id=query.get("user_id"),
         consumer_type=query.get("consumer_type"),
         name=query.get("name"),
+        search=query.get("search"),
     )
 
 

@@ -68,7 +68,8 @@ def shown(then: Counted, now: Counted | None, alternatives: Sequence[Question]) 
     if by:
         result["by"] = by
     if then.best:
-        best = best_hosts(then.counting, capacity, then.best)
+        is_spent = then.counting.budget.is_spent()
+        best = [] if is_spent else best_hosts(then.counting, capacity, then.best)
         result["best"] = [
             {"host": each.host._asdict(), **_total(each.total), **before}
             for each, before in _with_present(best, now, present)

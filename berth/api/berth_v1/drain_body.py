@@ -15,7 +15,6 @@ from berth.api.berth_v1.refusals import (
     unknown_reference,
 )
 from berth.api.errors import Refused
-from berth.candidates.budget import Budget
 from berth.candidates.fitting import fitting_hosts
 from berth.candidates.question import Question
 from berth.candidates.references import (
@@ -28,6 +27,7 @@ from berth.candidates.resolve import NothingFits, resolve
 from berth.index.draining import undrained
 from berth.index.snapshot import Location, Snapshot
 from berth.model.bounds import DRAIN_PROVIDERS_MAX
+from berth.model.budget import Budget
 from berth.model.drain import DrainName
 from berth.model.errors import SearchGaveUp
 
@@ -49,7 +49,7 @@ def named_in(snapshot: Snapshot, sent: JSONObject, budget: Budget) -> list[Locat
         uuid = references.provider(reference)
         at = None if uuid is None else snapshot.locate_uuid(uuid)
         if at is None:
-            raise unknown_provider(reference, f"/providers/{place}")
+            raise unknown_provider(reference, f"/providers/{place}", references)
         named[at] = None
     if "select" in sent:
         named |= dict.fromkeys(_selected(snapshot, sent["select"], references, budget))
@@ -76,14 +76,7 @@ def _selected(
         Refused: 400 for what does not exist, and without any condition.
         SearchGaveUp: the time ended: the list would not be whole.
     """
-    host = read_host(sent, "/select")
-    if not any(sent.values()):
-        raise refused("/select", "has no condition, and would drain every host: give one")
-    question = Question((), host)
-    for name in unknown_names(question, snapshot):
-        raise unknown_name(name._replace(at=_in_select(name.at)))
-    for reference in unknown_references(question, references):
-        raise unknown_reference(reference._replace(at=_in_select(reference.at)))
+    question = _question(snapshot, sent, references)
     every = undrained(snapshot)
     try:
         plan = resolve(every, request_of(question, references), one_per_tree=False)
@@ -97,6 +90,19 @@ def _selected(
         for block_id, rows in hosts.items()
         for row in rows.nonzero()[0].tolist()
     )
+
+
+def _question(snapshot: Snapshot, sent: JSONObject, references: References) -> Question:
+    host = read_host(sent, "/select")
+    if not any(sent.values()):
+        raise refused("/select", "has no condition, and would drain every host: give one")
+    question = Question((), host)
+    for name in unknown_names(question, snapshot):
+        raise unknown_name(name._replace(at=_in_select(name.at)))
+    for reference in unknown_references(question, references):
+        unknown = reference._replace(at=_in_select(reference.at))
+        raise unknown_reference(unknown, references)
+    return question
 
 
 def _in_select(pointer: str) -> str:

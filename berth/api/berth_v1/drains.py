@@ -10,36 +10,42 @@ from typing import Any, Final
 from berth.api import audit
 from berth.api.berth_v1 import body
 from berth.api.berth_v1.drain_body import lacks_providers, named_in
-from berth.api.berth_v1.dry_run import is_dry_run
 from berth.api.berth_v1.expanding import flavor_to_count
-from berth.api.berth_v1.query import QueryReader
 from berth.api.berth_v1.reading import Asked, JSONObject
-from berth.api.berth_v1.refusals import not_found, unknown_provider
-from berth.api.berth_v1.revisions import is_unchanged
+from berth.api.berth_v1.refusals import check_name, not_found, unknown_provider
+from berth.api.berth_v1.revisions import after_write, is_unchanged
+from berth.api.entity_tags import insists_on_new
 from berth.api.errors import Refused
-from berth.api.operations.berth_v1.drains import HOST_QUERY, PUT
+from berth.api.operations.berth_v1.drains import PUT
+from berth.api.paths import is_dry_run
 from berth.api.rendering import answer, answer_empty
 from berth.api.request import Request, Response, Services
-from berth.api.searching import searching
-from berth.candidates.budget import Budget
+from berth.api.searching import Searching, budget_of
 from berth.candidates.capacity import Counting
 from berth.candidates.references import References
-from berth.index.drained import drained_hosts, drained_in_use, drains_naming, named_by, reach
+from berth.index.drained import (
+    Reach,
+    drained_hosts,
+    drained_in_use,
+    drains_naming,
+    named_by,
+    reach,
+    reaches,
+)
 from berth.index.draining import assuming, excluding, undrained
 from berth.index.named import named_provider
 from berth.index.snapshot import Location, Snapshot
 from berth.model.bounds import CAPACITY_REQUESTS_MAX
-from berth.model.drain import Drain, DrainName, Effect, is_drain_name
+from berth.model.budget import Budget
+from berth.model.drain import Drain, DrainName, Effect
 from berth.model.errors import ProviderNotFound
 from berth.model.ids import ConsumerUUID, ProviderUUID
-from berth.model.own_errors import DrainNotFound
+from berth.model.own_errors import AlreadyThere, DrainNotFound
+from berth.model.similar_names import similar
 from berth.store import drains as store
 from berth.store.replaced import ReplacedDrain
 
 JSON = dict[str, Any]
-
-
-_HOST_QUERY: Final = QueryReader(HOST_QUERY)
 
 #: As the database has it.
 _CREATED_BY_LENGTH_MAX: Final = 255
@@ -47,14 +53,19 @@ _CREATED_BY_LENGTH_MAX: Final = 255
 
 def list_drains(services: Services, request: Request, response: Response) -> None:
     """List all drains, or those of one host."""
-    host = _wanted_host(request)
+    host = request.query.get("host")
     snapshot = services.index.snapshot()
     if is_unchanged(request, response, snapshot):
         return
     drains = snapshot.names.drains
     named = {name: {} for name in drains} if host is None else _named_on(snapshot, host)
+    reached = reaches(snapshot)
     shown = [
-        {**_shown(name, drains[name]), **_reach(_only(snapshot, drains[name])), **named[name]}
+        {
+            **_shown(name, drains[name]),
+            **reached.get(drains[name].id, Reach(0, 0))._asdict(),
+            **named[name],
+        }
         for name in sorted(named)
     ]
     answer(response, {"revision": snapshot.revision, "drains": shown})
@@ -65,7 +76,7 @@ def show_drain(services: Services, request: Request, response: Response, name: s
     snapshot = services.index.snapshot()
     drain = snapshot.names.drains.get(DrainName(name))
     if drain is None:
-        raise _not_found(name)
+        raise _not_found(name, snapshot)
     only = _only(snapshot, drain)
     left = _consumers(services, only)
     answer(
@@ -83,36 +94,41 @@ def show_drain(services: Services, request: Request, response: Response, name: s
 
 def put_drain(services: Services, request: Request, response: Response, name: str) -> None:
     """Create or replace a drain, or show what it would do."""
-    _check_name(name)
-    is_dry = is_dry_run(request)
+    check_name("drain", name)
+    budget = budget_of(services, request)
+    is_dry = is_dry_run(request.env)
     sent: JSONObject = body.read(request, PUT)
     snapshot = services.index.snapshot()
     stored = snapshot.names.drains.get(DrainName(name))
-    with searching(services, request, services.search.time_budget_s) as budget:
+    if stored is not None and insists_on_new(request):
+        raise AlreadyThere("drain", name)
+    with Searching(services, request, budget):
         sent_providers = named_in(snapshot, sent, budget)
         named = _kept(snapshot, name) if sent_providers is None else sent_providers
+        if services.rights is not None:
+            services.rights.check_places(snapshot, named)
         then = _after(snapshot, DrainName(name), named)
         capacity = _capacity(snapshot, then, budget)
         is_complete = budget.ended is None
     only = assuming(undrained(snapshot), drained=named, without=frozenset())
     shown = {**_reach(only), "consumers": _number(_consumers(services, only))}
-    is_new = False
+    is_new, (effect, reason) = False, _wanted(sent, stored)
     if not is_dry:
         caller = request.caller.user_id or ""
         providers = [_uuid(snapshot, at) for at in named]
-        is_new = _written(
+        stored, is_new = _written(
             services,
             DrainName(name),
             None if sent_providers is None else providers,
             sent,
             created_by=caller[:_CREATED_BY_LENGTH_MAX],
-            replaced=audit.replacing_drain(request, providers, *_wanted(sent, stored)),
+            replaced=audit.replacing_drain(request, providers, effect, reason),
+            must_be_new=insists_on_new(request),
         )
-        snapshot = services.index.snapshot()
-        stored = snapshot.names.drains.get(DrainName(name))
+        effect, reason = stored.effect, stored.reason
+        snapshot = after_write(services, snapshot)
     if is_new:
         response.set_header("location", request.location(request.path))
-    effect, reason = _wanted(sent, stored)
     answer(
         response,
         {
@@ -133,27 +149,8 @@ def delete_drain(services: Services, request: Request, response: Response, name:
     """Delete a drain: its providers may get something again."""
     replaced = audit.deleting_drain(request)
     if not store.delete_drain(services.database, DrainName(name), replaced=replaced):
-        raise _not_found(name)
+        raise _not_found(name, services.index.snapshot())
     answer_empty(response)
-
-
-def _check_name(name: str) -> None:
-    if not is_drain_name(name):
-        raise Refused(
-            400,
-            'A drain has a name of 1 to 255 letters, digits, ".", "_" and "-", other than "." and'
-            ' "..".',
-            hint=f"Got: {name}",
-        )
-
-
-def _wanted_host(request: Request) -> str | None:
-    """The host of the query.
-
-    Raises:
-        Refused: 400 for anything else in it.
-    """
-    return _HOST_QUERY.read(request).get("host")
 
 
 def _named_on(snapshot: Snapshot, host: str) -> dict[DrainName, JSON]:
@@ -179,8 +176,8 @@ def _named_by(snapshot: Snapshot, drain: Drain) -> list[JSON]:
     return sorted(named, key=_by_name)
 
 
-def _not_found(name: str) -> Refused:
-    return not_found(f"There is no drain {name}.")
+def _not_found(name: str, snapshot: Snapshot) -> Refused:
+    return not_found(f"There is no drain {name}.", similar(name, snapshot.names.drains))
 
 
 def _wanted(sent: JSONObject, stored: Drain | None) -> tuple[Effect, str]:
@@ -209,8 +206,9 @@ def _written(
     *,
     created_by: str,
     replaced: ReplacedDrain | None,
-) -> bool:
-    """Write a drain; return whether it is new.
+    must_be_new: bool,
+) -> tuple[Drain, bool]:
+    """Write a drain; return it as written, and whether it is new.
 
     Args:
         providers: None if they stay as they are.
@@ -227,11 +225,13 @@ def _written(
             reason=sent.get("reason"),
             created_by=created_by,
             replaced=replaced,
+            is_new=must_be_new,
         )
     except DrainNotFound:
         raise lacks_providers(name) from None
     except ProviderNotFound as error:
-        raise unknown_provider(error.provider, "/providers") from None
+        references = References(services.index.snapshot())
+        raise unknown_provider(error.provider, "/providers", references) from None
 
 
 def _uuid(snapshot: Snapshot, at: Location) -> ProviderUUID:

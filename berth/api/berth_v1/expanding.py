@@ -26,10 +26,11 @@ from berth.api.berth_v1.reading import (
 from berth.api.berth_v1.refusals import unknown_name
 from berth.api.body import decode
 from berth.api.errors import Refused
-from berth.candidates.question import QuestionHost
-from berth.candidates.references import UnknownName, similar, unknown_names
+from berth.candidates.question import Question, QuestionHost
+from berth.candidates.references import UnknownName, unknown_names
 from berth.index.snapshot import Snapshot
 from berth.model.flavor import Flavor, FlavorName
+from berth.model.similar_names import similar
 
 T = TypeVar("T")
 
@@ -49,6 +50,33 @@ def expanded(requested: Iterable[Requested], snapshot: Snapshot) -> tuple[Asked,
     return tuple(
         each if isinstance(each, Asked) else _expanded(each, snapshot) for each in requested
     )
+
+
+def narrowed(asked: Asked, conditions: Part) -> Asked:
+    """A question with further conditions, whose list `host.in` takes the place of its own.
+
+    Raises:
+        Refused: 400 if one requires what the other forbids.
+    """
+    own = conditions.question
+    if own == Question(()):
+        return asked
+    parts = asked.parts
+    question = asked.question
+    if own.host.within:
+        parts = tuple(part._replace(question=_anywhere(part.question)) for part in parts)
+        question = _anywhere(question)
+    question = replace(
+        question,
+        host=_both(question.host, own.host),
+        tolerate=_either(question.tolerate, own.tolerate),
+    )
+    _check_no_conflict(question.host, conditions.at, "the request")
+    return Asked(question, (conditions, *parts))
+
+
+def _anywhere(question: Question) -> Question:
+    return replace(question, host=replace(question.host, within=()))
 
 
 def stored_question(name: str, flavor: Flavor, snapshot: Snapshot, at: str) -> Part:
@@ -120,7 +148,7 @@ def _expanded(asked: AskedByFlavor, snapshot: Snapshot) -> Asked:
         host=_both(stored.question.host, asked.own.host),
         tolerate=_either(stored.question.tolerate, asked.own.tolerate),
     )
-    _check_no_conflict(question.host, asked)
+    _check_no_conflict(question.host, asked.at, f"flavor {asked.flavor}")
     return Asked(question, (Part(asked.own, asked.at), stored))
 
 
@@ -143,11 +171,11 @@ def _either(stored: Tolerated, own: Tolerated) -> Tolerated:
     return "*" if stored == "*" or own == "*" else _joined(stored, own)
 
 
-def _check_no_conflict(host: QuestionHost, asked: AskedByFlavor) -> None:
+def _check_no_conflict(host: QuestionHost, at: str, other: str) -> None:
     """Refuse conditions that each can hold, but not together."""
     for member, items in (("required", host.required), ("anywhere", host.anywhere)):
         for _, names in conflicts(items):
             raise refused(
-                f"{asked.at}/host/{member}",
-                f"contradicts flavor {asked.flavor}: {names} would be required and forbidden",
+                f"{at}/host/{member}",
+                f"contradicts {other}: {names} would be required and forbidden",
             )

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from berth.api.berth_v1.asking import Warnings
 from berth.api.berth_v1.reading import Asked
 from berth.api.berth_v1.writing import request_json
-from berth.candidates.budget import Budget
 from berth.candidates.explain import Explanation, Wanted, explain
 from berth.candidates.explain.explanation import (
     Count,
@@ -20,10 +19,16 @@ from berth.candidates.explain.explanation import (
     Relaxation,
     Stage,
 )
+from berth.candidates.references import UnknownName
 from berth.index.named import NamedProvider
 from berth.index.snapshot import Snapshot
+from berth.model.budget import Budget
 
 JSON = dict[str, Any]
+
+
+#: Members that say who holds what a host lacks.
+Holding = Callable[[NearHost], JSON]
 
 
 def explained(
@@ -33,15 +38,17 @@ def explained(
     wanted: Wanted,
     budget: Budget,
     warnings: Warnings | None = None,
+    holding: Holding = lambda _: {},
 ) -> JSON:
     """The explanation of a request; of several alternatives, which share the time, a list.
 
     Args:
         warnings: of the scenario.
+        holding: of hosts that the request names.
     """
     before = warnings.sent if warnings else []
     shown = [
-        _shown(explain(fleet, each.question, wanted=wanted, budget=budget), each, before)
+        _shown(explain(fleet, each.question, wanted=wanted, budget=budget), each, before, holding)
         for each in asked
     ]
     if len(shown) == 1:
@@ -49,9 +56,12 @@ def explained(
     return {"complete": all(each["complete"] for each in shown), "alternatives": shown}
 
 
-def _shown(explanation: Explanation, asked: Asked, warnings: list[dict[str, str]]) -> JSON:
+def _shown(
+    explanation: Explanation, asked: Asked, warnings: list[dict[str, str]], holding: Holding
+) -> JSON:
     relaxations, nearest = explanation.relaxations, explanation.nearest
     split, paint = explanation.split_would_fit, explanation.paint
+    impossible = [_without_none(each._asdict()) for each in explanation.impossible]
     return {
         "complete": explanation.is_complete,
         "verdict": explanation.verdict.value,
@@ -61,9 +71,10 @@ def _shown(explanation: Explanation, asked: Asked, warnings: list[dict[str, str]
         "binding": explanation.binding,
         **({} if relaxations is None else {"relaxations": list(map(_relaxation, relaxations))}),
         **({} if split is None else {"split_would_fit": split.hosts}),
-        **({} if nearest is None else {"nearest": list(map(_near_host, nearest))}),
+        **({} if nearest is None else {"nearest": [_near_host(e, holding) for e in nearest]}),
+        **({"impossible": impossible} if impossible else {}),
         **({} if paint is None else {"paint": b64encode(paint).decode()}),
-        "unknown": [unknown._asdict() for unknown in explanation.unknown_names],
+        "unknown": [_unknown(unknown, explanation) for unknown in explanation.unknown_names],
         "warnings": [*warnings, *_warnings(explanation, asked)],
         "request": request_json(asked.question),
     }
@@ -122,8 +133,18 @@ def _relaxation(relaxation: Relaxation) -> JSON:
     }
 
 
-def _near_host(near: NearHost) -> JSON:
-    return {"host": _provider(near.host), "lacks": list(map(_lack, near.lacks))}
+def _near_host(near: NearHost, holding: Holding) -> JSON:
+    named = {"named": True, **holding(near)} if near.is_named else {}
+    return {"host": _provider(near.host), **named, "lacks": list(map(_lack, near.lacks))}
+
+
+def _unknown(unknown: UnknownName, explanation: Explanation) -> JSON:
+    hosts = {name: n for (at, name), n in explanation.instead.items() if at == unknown.at}
+    return {**unknown._asdict(), "hosts": hosts}
+
+
+def _without_none(members: JSON) -> JSON:
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def _lack(lack: Lack) -> JSON:
@@ -135,6 +156,8 @@ def _lack(lack: Lack) -> JSON:
             "possible": shortage.possible,
             "reason": shortage.reason,
         }
+        if shortage.reason == "conditions":
+            shown["unmet"] = shortage.unmet
         if shortage.best is not None:
             shown |= {**shortage.best._asdict(), "provider": _provider(shortage.best.provider)}
     return shown

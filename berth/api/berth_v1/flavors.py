@@ -10,15 +10,18 @@ from berth.api.berth_v1 import body
 from berth.api.berth_v1.asking import check_names
 from berth.api.berth_v1.pointed import refused
 from berth.api.berth_v1.reading import JSONObject, read_question
-from berth.api.berth_v1.refusals import not_found
-from berth.api.berth_v1.revisions import is_unchanged
+from berth.api.berth_v1.refusals import check_name, not_found
+from berth.api.berth_v1.revisions import after_write, is_unchanged
+from berth.api.entity_tags import insists_on_new
 from berth.api.errors import Refused
 from berth.api.operations.berth_v1.codes import TOO_LARGE
 from berth.api.operations.berth_v1.flavors import PUT
 from berth.api.rendering import answer, answer_empty, encode
 from berth.api.request import Request, Response, Services
+from berth.index.snapshot import Snapshot
 from berth.model.bounds import FLAVOR_BYTES_MAX
-from berth.model.flavor import Flavor, FlavorName, is_flavor_name
+from berth.model.flavor import Flavor, FlavorName
+from berth.model.similar_names import similar
 from berth.store import flavors as store
 
 
@@ -37,39 +40,36 @@ def show_flavor(services: Services, request: Request, response: Response, name: 
     snapshot = services.index.snapshot()
     flavor = snapshot.names.flavors.get(FlavorName(name))
     if flavor is None:
-        raise _not_found(name)
+        raise _not_found(name, snapshot)
     answer(response, {"revision": snapshot.revision, **_shown(name, flavor)})
 
 
 def put_flavor(services: Services, request: Request, response: Response, name: str) -> None:
     """Create or replace a flavor."""
-    if not is_flavor_name(name):
-        raise Refused(
-            400,
-            'A flavor has a name of 1 to 255 letters, digits, ".", "_" and "-", other than "." and'
-            ' "..".',
-            hint=f"Got: {name}",
-        )
+    check_name("flavor", name)
     sent: JSONObject = body.read(request, PUT)
     asked = read_question(sent["request"], "/request")
-    check_names((asked,), services.index.snapshot())
+    before = services.index.snapshot()
+    check_names((asked,), before)
     flavor = Flavor(_text(sent["request"]), sent.get("expose", True), sent.get("description", ""))
-    is_new = store.put_flavor(services.database, FlavorName(name), flavor)
+    is_new = store.put_flavor(
+        services.database, FlavorName(name), flavor, is_new=insists_on_new(request)
+    )
     if is_new:
         response.set_header("location", request.location(request.path))
-    shown = {"revision": services.index.snapshot().revision, **_shown(name, flavor)}
+    shown = {"revision": after_write(services, before).revision, **_shown(name, flavor)}
     answer(response, shown, status=201 if is_new else 200)
 
 
 def delete_flavor(services: Services, request: Request, response: Response, name: str) -> None:
     """Delete a flavor."""
     if not store.delete_flavor(services.database, FlavorName(name)):
-        raise _not_found(name)
+        raise _not_found(name, services.index.snapshot())
     answer_empty(response)
 
 
-def _not_found(name: str) -> Refused:
-    return not_found(f"There is no flavor {name}.")
+def _not_found(name: str, snapshot: Snapshot) -> Refused:
+    return not_found(f"There is no flavor {name}.", similar(name, snapshot.names.flavors))
 
 
 def _text(request: JSONObject) -> str:

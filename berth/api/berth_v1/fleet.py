@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Collection, Iterator
 from typing import Final
@@ -12,10 +11,10 @@ import msgspec
 
 from berth.api.berth_v1.fleet_text import FleetText
 from berth.api.berth_v1.provider_lines import GENERATION
-from berth.api.berth_v1.query import QueryReader, included
+from berth.api.berth_v1.query import included
 from berth.api.berth_v1.revisions import is_unchanged, set_tag
 from berth.api.errors import Refused, overloaded
-from berth.api.operations.berth_v1.fleet import ALLOCATIONS, INCLUDED, QUERY
+from berth.api.operations.berth_v1.fleet import ALLOCATIONS, INCLUDED
 from berth.api.rendering import answer_lines
 from berth.api.request import Request, Response, Services
 from berth.index import Snapshot
@@ -23,8 +22,6 @@ from berth.index.block import Block
 from berth.model.ids import ProviderId
 from berth.store.engine.transaction import Tx
 from berth.store.fleet_allocations import allocations_of
-
-_QUERY: Final = QueryReader(QUERY)
 
 #: Lines that are in memory at a time.
 _PART: Final = 1000
@@ -35,7 +32,7 @@ _Rendering = Callable[[Block, range], list[msgspec.Raw]]
 
 def show_fleet(services: Services, request: Request, response: Response) -> None:
     """Show every provider, as of one state."""
-    parts = included(_QUERY.read(request), INCLUDED)
+    parts = included(request.query, INCLUDED)
     snapshot = services.index.snapshot()
     if is_unchanged(request, response, snapshot):
         return
@@ -58,12 +55,6 @@ def _answer(response: Response, snapshot: Snapshot, render: _Rendering, until: f
     """Everything is read before the first byte is sent: a slow client holds no transaction."""
     header = {"berth": "fleet", "revision": snapshot.revision, "providers": _size(snapshot)}
     answer_lines(response, _lines(snapshot, render, until), header=header)
-
-
-def fleet_lines(snapshot: Snapshot) -> Iterator[msgspec.Raw]:
-    """The line of every provider, with everything that belongs to its state."""
-    for part in _lines(snapshot, _plain(snapshot, INCLUDED), math.inf):
-        yield from part
 
 
 def _lines(snapshot: Snapshot, render: _Rendering, until: float) -> Iterator[list[msgspec.Raw]]:

@@ -15,9 +15,8 @@ from typing import Any, Final
 from berth.api.operations.fragments import CLASS_NAME_PATTERN, UUID, closed_object, object_by
 from berth.api.schema import JSONSchema
 from berth.model.bounds import BOUNDS
-from berth.model.flavor import NAME_PATTERN
 from berth.model.inventory import ALLOCATION_RATIO_MAX, MAX_INT
-from berth.model.names import NAME_LENGTH_MAX
+from berth.model.names import NAME_LENGTH_MAX, PATH_NAME_PATTERN
 
 GROUP_NAME_PATTERN: Final = r"^[a-zA-Z0-9_-]{0,64}\Z"
 
@@ -65,6 +64,11 @@ def integer(least: int, most: int, *, default: int | None = None) -> dict[str, A
     """An integer within bounds."""
     bounded = {"type": "integer", "minimum": least, "maximum": most}
     return bounded if default is None else {**bounded, "default": default}
+
+
+def up_to(bound: str, *, least: int = 1, default: int | None = None) -> dict[str, Any]:
+    """An integer up to a bound, given by its name."""
+    return {**integer(least, BOUNDS[bound], default=default), "x-bound": bound}
 
 
 #: Conditions on the traits and the aggregates of one provider.
@@ -149,7 +153,8 @@ _GROUPS: Final[JSONSchema] = {
     "maxProperties": BOUNDS["max_groups"],
     "x-bound": "max_groups",
 }
-_TOLERATE: Final[JSONSchema] = {
+#: Drains that count as not there.
+TOLERATE: Final[JSONSchema] = {
     "type": ["string", "array"],
     "pattern": r"^\*\Z",
     "items": _name(NAME_LENGTH_MAX),
@@ -163,12 +168,12 @@ _MEMBERS: Final[Mapping[str, JSONSchema]] = {
     "host": HOST,
     "together": _RELATIONS,
     "apart": _RELATIONS,
-    "tolerate": _TOLERATE,
+    "tolerate": TOLERATE,
     "query": {
         "type": "string",
         "maxLength": _QUERY_LENGTH_MAX,
-        "description": "A query string of `GET /allocation_candidates` at 1.39, instead of"
-        " `groups`, `host`, `together` and `apart`.",
+        "description": "A query string of `GET /allocation_candidates` at 1.39, or a text that has"
+        " one, such as a line of a log, instead of `groups`, `host`, `together` and `apart`.",
     },
 }
 
@@ -186,13 +191,16 @@ _WITH_FLAVOR: Final[Mapping[str, JSONSchema]] = {
     },
 }
 
+#: One request: an alternative, or what a command asks for.
+ONE_REQUEST: Final = closed_object(_WITH_FLAVOR)
+
 #: What is wanted.
 REQUEST: Final = closed_object(
     {
         **_WITH_FLAVOR,
         "alternatives": {
             "type": "array",
-            "items": closed_object(_WITH_FLAVOR),
+            "items": ONE_REQUEST,
             "minItems": 2,
             "maxItems": BOUNDS["max_alternatives"],
             "x-bound": "max_alternatives",
@@ -239,7 +247,7 @@ ORDER: Final = closed_object(
             "x-bound": "max_items",
         },
         "preserve": {
-            **object_by(NAME_PATTERN, _number(0, 1000), at_least_one=True),
+            **object_by(PATH_NAME_PATTERN, _number(0, 1000), at_least_one=True),
             "description": "Flavors to leave room for, with weights; only and always with"
             " `preserve`.",
             "maxProperties": BOUNDS["max_preserved"],
@@ -254,7 +262,7 @@ ORDER: Final = closed_object(
         "seed": integer(0, 2**64 - 1, default=0),
         "among": {
             **integer(1, MAX_INT),
-            "description": "Score only so many of the hosts that fit; with `preserve`, 512 by"
+            "description": "Score only this many of the hosts that fit; with `preserve`, 512 by"
             " default.",
         },
     }
@@ -263,7 +271,7 @@ ORDER: Final = closed_object(
 _ADDED: Final = closed_object(
     {
         "like": {"type": "string", "minLength": 1, "maxLength": _REFERENCE_LENGTH_MAX},
-        "count": integer(1, BOUNDS["max_added_hosts"]),
+        "count": up_to("max_added_hosts"),
     },
     required=("like", "count"),
 )

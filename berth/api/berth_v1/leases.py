@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from berth.api import audit
@@ -14,7 +15,7 @@ from berth.api.berth_v1.times import shown_time
 from berth.api.errors import Refused
 from berth.api.operations.berth_v1.leases import PUT
 from berth.api.paths import consumer_uuid
-from berth.api.rendering import answer, answer_empty, answer_lines
+from berth.api.rendering import answer, answer_empty, answer_listed
 from berth.api.request import Request, Response, Services
 from berth.model.errors import OutcomeUnknown
 from berth.model.ids import ConsumerUUID
@@ -29,15 +30,19 @@ def of_all_projects(services: Services, request: Request) -> Mapping[str, str | 
 
 
 def list_leases(services: Services, request: Request, response: Response) -> None:
-    """List all leases."""
+    """List the leases, of all projects or of one."""
     now = services.database.clock()
-    pages = store.pages_of_leases(services.database)
-    answer_lines(response, ([_shown(lease, now) for lease in page] for page in pages))
+    pages = store.pages_of_leases(services.database, request.query.get("project_id"))
+    answer_listed(response, pages, partial(_shown, now), limit=request.query.get("limit"))
 
 
 def show_lease(services: Services, request: Request, response: Response, consumer: str) -> None:
     """Show the lease of a consumer."""
-    answer(response, _current(services, consumer_uuid(consumer)))
+    uuid = consumer_uuid(consumer)
+    lease = store.get_lease(services.database, uuid)
+    if lease is None:
+        raise _without_lease(uuid)
+    answer(response, _shown(services.database.clock(), lease))
 
 
 def put_lease(services: Services, request: Request, response: Response, consumer: str) -> None:
@@ -45,9 +50,10 @@ def put_lease(services: Services, request: Request, response: Response, consumer
     uuid = consumer_uuid(consumer)
     seconds = body.read(request, PUT)["seconds"]
     audit.note_wanted(request, seconds=seconds)
-    if store.put_lease(services.database, uuid, seconds) is None:
+    lease = store.put_lease(services.database, uuid, seconds)
+    if lease is None:
         raise not_found(f"Consumer {consumer} has no allocations.")
-    answer(response, _current(services, uuid))
+    answer(response, _shown(lease.expires_at - timedelta(seconds=seconds), lease))
 
 
 def end_lease(services: Services, request: Request, response: Response, consumer: str) -> None:
@@ -75,23 +81,11 @@ def sweep_leases(services: Services, request: Request, response: Response) -> No
     answer(response, {"released": released})
 
 
-def _current(services: Services, consumer: ConsumerUUID) -> dict[str, Any]:
-    """The lease of a consumer as it is shown.
-
-    Raises:
-        Refused: 404, it has none.
-    """
-    lease = store.get_lease(services.database, consumer)
-    if lease is None:
-        raise _without_lease(consumer)
-    return _shown(lease, services.database.clock())
-
-
 def _without_lease(consumer: ConsumerUUID) -> Refused:
     return not_found(f"Consumer {consumer} has no lease.")
 
 
-def _shown(lease: ListedLease, now: datetime) -> dict[str, Any]:
+def _shown(now: datetime, lease: ListedLease) -> dict[str, Any]:
     left = max(lease.expires_at - now, timedelta(0))
     return {
         "consumer": lease.consumer,

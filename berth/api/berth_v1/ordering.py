@@ -25,7 +25,6 @@ from berth.candidates.references import (
     member_of,
     not_member_of,
     request_of,
-    similar,
     unknown_names,
 )
 from berth.candidates.resolve import (
@@ -38,6 +37,7 @@ from berth.candidates.resolve import (
 from berth.index.snapshot import Snapshot
 from berth.model.bounds import PRESERVE_AMONG_MAX
 from berth.model.flavor import FlavorName
+from berth.model.similar_names import similar
 
 #: The strategy of an order that names none.
 _DEFAULT: Final = "any"

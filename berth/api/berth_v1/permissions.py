@@ -23,8 +23,13 @@ def show_permissions(services: Services, request: Request, response: Response) -
 
 
 def _permission(services: Services, request: Request, rule: str) -> dict[str, Any]:
+    caller = request.caller
     try:
-        services.policy.check(rule, request.caller)
+        services.policy.check(rule, caller)
     except Refused as refused:
         return {"allowed": False, "reason": refused.hint}
+    try:
+        services.policy.check(rule, caller, target={})
+    except Refused:
+        return {"allowed": True, "project_id": caller.project_id}
     return {"allowed": True}

@@ -8,7 +8,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from berth.api import audit
-from berth.api.berth_v1.asking import Warnings
+from berth.api.berth_v1.asking import Warnings, check_rights
+from berth.api.berth_v1.candidate_values import Candidate
+from berth.api.berth_v1.expanding import expanded, narrowed
+from berth.api.berth_v1.own_requests import host_of, inferred_request, kept_request
 from berth.api.berth_v1.place_answers import (
     conflict,
     in_words,
@@ -19,16 +22,20 @@ from berth.api.berth_v1.place_answers import (
     written,
 )
 from berth.api.berth_v1.place_body import NewConsumer, Wanted, read_body
-from berth.api.berth_v1.place_choosing import Attempt, Candidate, Choice, Choosing
+from berth.api.berth_v1.place_choosing import Attempt, Choice, Choosing
 from berth.api.berth_v1.place_consumers import Consumers
+from berth.api.berth_v1.reading import Asked
 from berth.api.berth_v1.refusals import not_found
 from berth.api.errors import RETRY_AFTER_S, Refused
 from berth.api.operations.berth_v1 import codes
+from berth.api.operations.berth_v1.place import Basis
 from berth.api.paths import consumer_uuid
 from berth.api.rendering import answer, answer_bytes
 from berth.api.request import Request, Response, Services
+from berth.api.searching import Searching, budget_of
 from berth.api.under_way import Claiming
 from berth.candidates.choosing import Short
+from berth.candidates.question import Question
 from berth.index.snapshot import Snapshot
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import (
@@ -61,12 +68,19 @@ _LOST: Final = (
 def place(services: Services, request: Request, response: Response) -> None:
     """Choose hosts for some consumers, and claim there."""
     wanted = read_body(request, services.rng)
+    own = wanted.conditions
+    asked = expanded(wanted.requested, services.index.snapshot())
+    if own.question != Question(()) or not asked:
+        # Without a request, the conditions of the call must keep consumers on the caller's host.
+        questions = [narrowed(each, own).question for each in asked] or [own.question]
+        asked = tuple(Asked(each, (own._replace(question=each),)) for each in questions)
+    check_rights(services, asked)
     answer_bytes(response, _Call(services, request, wanted).placed())
 
 
 def show_placement(services: Services, request: Request, response: Response, consumer: str) -> None:
     """Show where a consumer was placed."""
-    _show(services, response, consumer_uuid(consumer), consumer)
+    _show(services, request, response, consumer_uuid(consumer), consumer)
 
 
 def show_placement_by_name(
@@ -76,14 +90,28 @@ def show_placement_by_name(
     named = named_consumers(services.database, [(project, name)])
     if not named:
         raise not_found(f"Project {project} has no consumer named {name}.")
-    _show(services, response, named[project, name], f"{project}/{name}")
+    _show(services, request, response, named[project, name], f"{project}/{name}")
 
 
-def _show(services: Services, response: Response, uuid: ConsumerUUID, called: str) -> None:
+def _show(
+    services: Services, request: Request, response: Response, uuid: ConsumerUUID, called: str
+) -> None:
     standing = standings(services.database, [uuid])[uuid]
-    if standing.placement is None:
-        raise not_found(f"Consumer {called} does not hold what was placed for it, or never was.")
-    answer(response, placement_of(standing, standing.placement))
+    if not standing.allocations:
+        raise not_found(f"Consumer {called} holds nothing.")
+    fleet = services.index.snapshot()
+    own = kept_request(standing, fleet)
+    if own is None:
+        budget = budget_of(services, request)
+        with Searching(services, request, budget):
+            own = inferred_request(standing, fleet, budget)
+    warnings = Warnings()
+    if own.basis is Basis.ALLOCATIONS:
+        warnings.add("request_unknown", "")
+    shown = placement_of(standing, standing.placement or own)
+    more = {"request": own.request, "basis": own.basis, "warnings": warnings.sent}
+    names = names_of(fleet, (shown["host"], *shown["allocations"]))
+    answer(response, {**shown, **more, "providers": names})
 
 
 class _Call:
@@ -96,6 +124,8 @@ class _Call:
         self._consumers = Consumers(services, wanted)
         for uuid, each in self._consumers:
             audit.note_owner(request, uuid, Holder(each.project_id, each.user_id, each.name))
+        if services.rights is not None:
+            services.rights.check_consumers(*self._consumers.uuids)
         self._choosing = Choosing(services, request, wanted)
         #: When the lease that they get expires; None if they get none.
         self._lease_until: datetime | None = None
@@ -111,10 +141,12 @@ class _Call:
             looks = number > 1 or self._wanted.replaces or self._wanted.is_dry_run
             if looks and (repeated := self._repeated()) is not None:
                 return repeated
-            attempt = self._choosing.attempt(self._consumers.given_back())
+            attempt = self._choosing.attempt(
+                self._consumers.given_back(), [*self._consumers.standings.values()]
+            )
             if isinstance(attempt.choice, Short):
                 return self._repeated_or_refused(attempt, attempt.choice)
-            if self._is_done(attempt.choice, attempt.claiming):
+            if self._is_done(attempt, attempt.choice):
                 return self._answer(attempt.fleet, attempt.choice, attempt.warnings, number)
             if self._choosing.is_late:
                 break
@@ -158,8 +190,9 @@ class _Call:
         }
         return joined(head, ((uuid, written(placements[uuid] | more[uuid])) for uuid in more))
 
-    def _is_done(self, choice: Choice, claiming: Claiming | None) -> bool:
+    def _is_done(self, attempt: Attempt, choice: Choice) -> bool:
         """Claim what was chosen, or check that a dry run could; False if it must choose again."""
+        claiming = attempt.claiming
         if claiming is None:
             self._lease_until = self._expiry()
             self._consumers.check_names()
@@ -167,7 +200,7 @@ class _Call:
         is_claimed = False
         try:
             self._lease_until = self._expiry()
-            is_claimed = self._is_claimed(choice, claiming)
+            is_claimed = self._is_claimed(choice, attempt.kept, claiming)
         finally:
             self._services.under_way.end(claiming, is_written=is_claimed)
         return is_claimed
@@ -179,12 +212,12 @@ class _Call:
 
     # --- Claiming --------------------------------------------------------------------------------
 
-    def _is_claimed(self, choice: Choice, claiming: Claiming) -> bool:
+    def _is_claimed(self, choice: Choice, kept: Iterable[str], claiming: Claiming) -> bool:
         """Claim what was chosen; False if the fleet or a consumer has changed meanwhile."""
         candidates = choice.candidates
         writes = list(self._writes(candidates))
         uuids = self._consumers.uuids
-        placed = dict(zip(uuids, map(self._placement, candidates), strict=True))
+        placed = dict(zip(uuids, map(self._placement, candidates, kept), strict=True))
         attempts = max(1, self._services.settings.allocation_conflict_retry_count)
         try:
             store.replace_allocations(
@@ -222,38 +255,50 @@ class _Call:
                 lease_until=self._lease_until,
             )
 
-    def _placement(self, candidate: Candidate) -> Placement:
+    def _placement(self, candidate: Candidate, kept: str) -> Placement:
         mappings = {
             group: [ProviderUUID(each) for each in providers]
             for group, providers in candidate.mappings.items()
         }
-        return Placement(self._wanted.digest, ProviderUUID(candidate.host), mappings)
+        return Placement(self._wanted.digest, ProviderUUID(candidate.host), mappings, kept)
 
     # --- Answers ---------------------------------------------------------------------------------
 
     def _answer(self, fleet: Snapshot, choice: Choice, warnings: Warnings, tries: int) -> bytes:
+        hosts = {
+            uuid: host_of(standing, fleet)
+            for uuid, standing in self._consumers.standings.items()
+            if self._wanted.replaces and standing.allocations
+        }
+        shown = (uuid for each in choice.candidates for uuid in (each.host, *each.allocations))
         head: dict[str, Any] = {
             "revision": fleet.revision,
             "repeated": False,
             "tries": tries,
             "warnings": warnings.sent,
-            "providers": names_of(
-                fleet,
-                (uuid for each in choice.candidates for uuid in (each.host, *each.allocations)),
-            ),
+            "providers": names_of(fleet, (*shown, *hosts.values())),
         }
         if len(self._wanted.requested) > 1:
             head["alternative"] = choice.alternative
         texts = zip(self._consumers, choice.texts, strict=True)
         return joined(
             head,
-            ((uuid, b"%b, %b" % (text[:-1], self._end_of(each))) for (uuid, each), text in texts),
+            (
+                (uuid, b"%b, %b" % (text[:-1], self._end_of(each, hosts.get(uuid))))
+                for (uuid, each), text in texts
+            ),
         )
 
-    def _end_of(self, consumer: NewConsumer) -> bytes:
-        """What stands behind the candidate in the JSON of a consumer's placement."""
+    def _end_of(self, consumer: NewConsumer, host: str | None) -> bytes:
+        """What stands behind the candidate in the JSON of a consumer's placement.
+
+        Args:
+            host: on which the consumer was.
+        """
         generation = b'"consumer_generation": %d' % _next(consumer.generation)
         more = more_of(self._wanted, consumer, self._lease_until)
+        if host is not None:
+            more["from"] = host
         return b"%b, %b" % (generation, written(more)[1:]) if more else generation + b"}"
 
     def _repeated_or_refused(self, attempt: Attempt, short: Short) -> bytes:
@@ -266,7 +311,7 @@ class _Call:
         if (repeated := self._repeated()) is not None:
             return repeated
         count = len(self._consumers)
-        at_most = self._choosing.most_placed(attempt) if short.at_most is None else short.at_most
+        at_most = self._choosing.most_placed(attempt, short)
         limits = in_words(self._wanted.limits)
         beside = {**self._choosing.explanation(attempt), "warnings": attempt.warnings.sent}
         if at_most >= count:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from berth.api.berth_v1.own_requests import OwnRequest
 from berth.api.berth_v1.place_body import NewConsumer, Wanted
 from berth.api.berth_v1.times import shown_lease
 from berth.api.errors import Refused
@@ -21,8 +22,8 @@ from berth.store.placements import Placement, Standing
 JSON = dict[str, Any]
 
 
-def placement_of(standing: Standing, placement: Placement) -> JSON:
-    """Where a consumer was placed."""
+def placement_of(standing: Standing, placement: Placement | OwnRequest) -> JSON:
+    """Where a consumer is."""
     return {
         "host": placement.host,
         "allocations": {

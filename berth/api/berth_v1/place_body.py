@@ -12,14 +12,21 @@ import msgspec
 
 from berth.api.berth_v1 import body
 from berth.api.berth_v1.asking import read_what_if
-from berth.api.berth_v1.dry_run import is_dry_run
 from berth.api.berth_v1.pointed import pointer_of, refused
-from berth.api.berth_v1.reading import JSONObject, Requested, read_request
+from berth.api.berth_v1.reading import (
+    JSONObject,
+    Part,
+    Requested,
+    read_conditions,
+    read_request,
+)
 from berth.api.operations.berth_v1.place import AMONG, BODY_SCHEMA, TRIES
+from berth.api.paths import is_dry_run
 from berth.api.request import Request
 from berth.candidates.choosing import Limits
 from berth.candidates.host_groups import HOST
 from berth.candidates.what_if import WhatIf
+from berth.model.bounds import KEPT_REQUEST_BYTES_MAX
 from berth.model.ids import ConsumerUUID, Generation, parse_uuid_lax
 
 #: Bits of a random seed.
@@ -46,6 +53,9 @@ class Wanted:
     """A body, decoded and checked against everything but the fleet.
 
     Attributes:
+        requested: empty if each consumer keeps its own request.
+        kept: the request as JSON; "" if it is not kept with the placements.
+        conditions: further ones of this call alone.
         order: as JSON, with the defaults of placements.
         digest: of everything in the body that matters to the outcome.
         lease_seconds: None if the consumers keep what they get.
@@ -55,6 +65,8 @@ class Wanted:
     """
 
     requested: tuple[Requested, ...]
+    kept: str
+    conditions: Part
     consumers: tuple[NewConsumer, ...]
     order: JSONObject
     limits: Limits
@@ -78,14 +90,18 @@ def read_body(request: Request, rng: Random) -> Wanted:
     Raises:
         Refused: 400.
     """
-    is_dry = is_dry_run(request)
+    is_dry = is_dry_run(request.env)
     sent: JSONObject = body.read(request, BODY_SCHEMA)
     what_if = sent.get("what_if")
     if what_if is not None and not is_dry:
         raise refused("/what_if", "is allowed with the query dry_run=true only")
+    if "request" not in sent and not sent.get("replace", False):
+        raise refused("", "lacks request, which can be left out with replace only")
     seed = rng.getrandbits(_SEED_BITS)
     return Wanted(
-        requested=read_request(sent["request"], "/request"),
+        requested=read_request(sent["request"], "/request") if "request" in sent else (),
+        kept=_kept(sent),
+        conditions=read_conditions(sent),
         consumers=tuple(_consumers(sent)),
         order={"by": "spread", "among": AMONG, "seed": seed, **sent.get("order", {})},
         limits=Limits(sent.get("max_per", {}), sent.get("within")),
@@ -136,6 +152,14 @@ def _consumers(sent: JSONObject) -> Iterator[NewConsumer]:
         )
 
 
+def _kept(sent: JSONObject) -> str:
+    """`Wanted.kept`, in the order of the body: groups count in it."""
+    if "request" not in sent:
+        return ""
+    text = msgspec.json.encode(sent["request"])
+    return text.decode() if len(text) <= KEPT_REQUEST_BYTES_MAX else ""
+
+
 def _digest(sent: JSONObject) -> str:
     """A digest of the body, whatever the order of its members."""
     members = {name: value for name, value in sent.items() if name != "explain"}
@@ -146,6 +170,8 @@ def _question(sent: JSONObject) -> bytes | None:
     """`Wanted.question`."""
     order = sent.get("order", {})
     if "seed" in order or "preserve" in order or "within" in sent or sent.get("replace", False):
+        return None
+    if "host" in sent or "tolerate" in sent:
         return None
     return msgspec.json.encode((sent["request"], order))
 

@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from time import monotonic
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -16,42 +15,38 @@ from berth.api.berth_v1.asking import (
     check_names,
     group_names,
     plans_of,
-    seconds_within,
 )
-from berth.api.berth_v1.expanding import expanded, takes_anything
+from berth.api.berth_v1.candidate_values import Candidate, decoded, texts_of
+from berth.api.berth_v1.expanding import expanded, narrowed, takes_anything
 from berth.api.berth_v1.explaining import explained
 from berth.api.berth_v1.ordering import check_order, order_of
+from berth.api.berth_v1.own_requests import OwnRequest, inferred_request, kept_request
 from berth.api.berth_v1.place_body import Wanted
 from berth.api.berth_v1.pointed import refused
 from berth.api.berth_v1.reading import Asked
+from berth.api.operations.berth_v1.codes import TOO_LARGE
 from berth.api.operations.berth_v1.explanation import SECONDS
+from berth.api.operations.berth_v1.place import Basis
 from berth.api.request import Request, Services
-from berth.api.searching import searching
+from berth.api.searching import Searching, budget_of
 from berth.api.under_way import Claiming, View
-from berth.candidates.budget import Budget
 from berth.candidates.choosing import Chosen, Short, choose, choose_from
 from berth.candidates.explain import Wanted as ExplanationWanted
-from berth.candidates.listing import Forms, candidate_texts
 from berth.candidates.order import Order
 from berth.candidates.plan import Plan
-from berth.candidates.pool import Pool
+from berth.candidates.pool import Amounts, Pool
 from berth.candidates.proving import most_placed
 from berth.candidates.references import References
 from berth.index.scenario import with_usage
 from berth.index.snapshot import Snapshot
+from berth.model.bounds import GROUPS_MAX
+from berth.model.budget import Budget
 from berth.model.errors import SearchGaveUp
 from berth.model.ids import ClassId, ProviderId
+from berth.store.placements import Standing
 
 #: Provider and class -> amount.
 Used = Counter[tuple[ProviderId, ClassId]]
-
-
-class Candidate(msgspec.Struct):
-    """A candidate as it is shown."""
-
-    host: str
-    allocations: dict[str, dict[str, dict[str, int]]]
-    mappings: dict[str, list[str]]
 
 
 class Choice(NamedTuple):
@@ -63,9 +58,21 @@ class Choice(NamedTuple):
     """
 
     alternative: int
-    chosen: Chosen
+    taken: Amounts
     texts: list[bytes]
     candidates: list[Candidate]
+
+
+class Alike(NamedTuple):
+    """Consumers with one request.
+
+    Attributes:
+        asked: the alternatives, with flavors looked up.
+        places: which of the consumers of the call.
+    """
+
+    asked: Sequence[Asked]
+    places: Sequence[int] = ()
 
 
 class Attempt(NamedTuple):
@@ -73,18 +80,17 @@ class Attempt(NamedTuple):
 
     Attributes:
         fleet: the state in which it was made.
-        asked: the alternatives, with flavors looked up.
+        alike: those for which there are no places, if there are none.
+        kept: the request that is kept with each consumer; "" for none.
         claiming: to be ended when the outcome is known; None for a dry run.
     """
 
     fleet: Snapshot
-    asked: Sequence[Asked]
+    alike: Alike
     choice: Choice | Short
     warnings: Warnings
+    kept: Sequence[str]
     claiming: Claiming | None = None
-
-
-_candidates: Final = msgspec.json.Decoder(Candidate)
 
 
 class Choosing:
@@ -95,37 +101,42 @@ class Choosing:
         self._request = request
         self._wanted = wanted
         self._count = len(wanted.consumers)
-        seconds = services.search.time_budget_s
-        self._deadline = monotonic() + seconds if seconds > 0 else None
+        self._budget = budget_of(services, request)
 
     @property
     def is_late(self) -> bool:
         """Whether the time has ended."""
-        return self._deadline is not None and monotonic() > self._deadline
+        return self._budget.is_spent()
 
-    def attempt(self, given_back: Used) -> Attempt:
+    def attempt(self, given_back: Used, standings: Sequence[Standing]) -> Attempt:
         """Choose in the present state of the fleet.
 
         Args:
             given_back: what the consumers give back, as a change of what is used.
+            standings: what they have, if each keeps its own request.
 
         Raises:
             Refused: 400 for names that do not exist, 503 if there is no place for a search.
             SearchGaveUp: the time ended before it was known whether anything fits.
         """
         under_way, index = self._services.under_way, self._services.index
-        with (
-            under_way.begun() as began,
-            searching(self._services, self._request, self._seconds_left()) as budget,
-        ):
+        budget = self._budget
+        with under_way.begun() as began:
             if self._wanted.is_dry_run:
-                view = under_way.view(index.snapshot)
-                return self._attempted(view, given_back, budget)
-            with under_way.choosing(began, index.snapshot) as view:
-                attempt = self._shared(view, budget) or self._attempted(view, given_back, budget)
+                with Searching(self._services, self._request, budget):
+                    view = under_way.view(index.snapshot)
+                    return self._attempted(view, given_back, standings, budget)
+            within = budget.spare_seconds()
+            # Whoever waits for those before it needs no place yet.
+            with (
+                under_way.choosing(began, index.snapshot, within=within) as view,
+                Searching(self._services, self._request, budget),
+            ):
+                attempt = self._shared(view, budget)
+                attempt = attempt or self._attempted(view, given_back, standings, budget)
                 if isinstance(attempt.choice, Short):
                     return attempt
-                claiming = under_way.add(attempt.choice.chosen.taken)
+                claiming = under_way.add(attempt.choice.taken)
                 return attempt._replace(claiming=claiming)
 
     def _shared(self, view: View, budget: Budget) -> Attempt | None:
@@ -137,77 +148,154 @@ class Choosing:
         labels.add_labels(self._wanted.label_keys, view.fleet)
         if labels.sent:
             return None
-        shared = view.pools.chosen(self._wanted.question, self._count, self._wanted.limits)
+        shared = view.pools.chosen(self._wanted.question, self._count, self._wanted.limits, budget)
         if shared is None:
             return None
         pool, chosen = shared
-        texts = _texts(pool.snapshot, pool.plan, pool.order, chosen, pool.forms)
+        texts = texts_of(pool.snapshot, pool.plan, pool.order, chosen, pool.forms)
         budget.candidates += len(texts)
-        return Attempt(view.fleet, (), _choice(0, chosen, texts), Warnings())
+        choice = _choice(0, chosen, texts)
+        return Attempt(view.fleet, Alike(()), choice, Warnings(), self._kept)
 
-    def _attempted(self, view: View, given_back: Used, budget: Budget) -> Attempt:
-        wanted = self._wanted
-        asked = expanded(wanted.requested, view.fleet)
+    @property
+    def _kept(self) -> Sequence[str]:
+        return [self._wanted.kept] * self._count
+
+    def _attempted(
+        self, view: View, given_back: Used, standings: Sequence[Standing], budget: Budget
+    ) -> Attempt:
+        wanted, warnings, kept = self._wanted, Warnings(), self._kept
+        if wanted.requested:
+            several = [self._alike(expanded(wanted.requested, view.fleet), range(self._count))]
+        else:
+            own = [*self._own(standings, view.fleet, warnings, budget)]
+            several, kept = [*self._divided(own, view.fleet)], [each.kept for each in own]
+        asked = [each for alike in several for each in alike.asked]
         check_order(wanted.order, "/order", group_names(asked))
         check_names(asked, view.fleet)
-        for each in asked:
-            if not takes_anything(each):
-                at = each.parts[0].at
-                raise refused(at, "asks for no resources, so there is nothing to claim")
-        warnings = Warnings()
         fleet = self._supposed(view.ahead, given_back, warnings)
         references = References(fleet)
         warnings.add_of(asked, references)
         warnings.add_labels(wanted.label_keys, fleet)
         order = order_of(wanted.order, "/order", fleet, references, warnings)
         shares = view.pools is not None and len(asked) == 1 and not warnings.sent
-        choice = self._chosen(fleet, asked, references, order, budget, view if shares else None)
+        sharing = view if shares else None
+        alike, choice = self._chosen_each(fleet, several, references, order, budget, sharing)
         if isinstance(choice, Short) and view.ahead is not view.fleet:
             fleet = self._supposed(view.fleet, given_back, Warnings())
-            choice = self._chosen(fleet, asked, references, order, budget)
+            alike, choice = self._chosen_each(fleet, several, references, order, budget)
         if not isinstance(choice, Short):
             budget.candidates += len(choice.texts)
         elif budget.ended:
             raise SearchGaveUp(budget.seconds)
-        return Attempt(fleet, asked, choice, warnings)
+        return Attempt(fleet, alike, choice, warnings, kept)
+
+    def _own(
+        self, standings: Sequence[Standing], fleet: Snapshot, warnings: Warnings, budget: Budget
+    ) -> Iterator[OwnRequest]:
+        """What each consumer has asked for.
+
+        Raises:
+            Refused: 400 for one that holds nothing, or holds from too many providers.
+        """
+        for place, standing in enumerate(standings):
+            at = f"/consumers/{place}"
+            if not standing.allocations:
+                raise refused(at, "holds nothing, so it has no request of its own: give request")
+            own = kept_request(standing, fleet) or inferred_request(standing, fleet, budget)
+            if own.basis is Basis.ALLOCATIONS:
+                if len(standing.allocations) > GROUPS_MAX:
+                    message = f"holds from more than {GROUPS_MAX} providers (max_groups)"
+                    raise refused(at, f"{message}: give request", code=TOO_LARGE)
+                warnings.add("request_unknown", at)
+            yield own
+
+    def _divided(self, own: Sequence[OwnRequest], fleet: Snapshot) -> Iterator[Alike]:
+        """The consumers with each of the requests.
+
+        Raises:
+            Refused: 400 for limits over several requests.
+        """
+        places: dict[bytes, list[int]] = {}
+        for place, each in enumerate(own):
+            places.setdefault(msgspec.json.encode(each.request), []).append(place)
+        limits = self._wanted.limits
+        if len(places) > 1 and (limits.max_per or limits.within):
+            member = "/max_per" if limits.max_per else "/within"
+            raise refused(member, "needs one request, and these consumers have several")
+        for several in places.values():
+            first = several[0]
+            yield self._alike(own[first].asked(fleet, f"/consumers/{first}"), several)
+
+    def _alike(self, asked: Iterable[Asked], places: Sequence[int]) -> Alike:
+        """Consumers with one request, under the conditions of the call.
+
+        Raises:
+            Refused: 400.
+        """
+        narrow = [narrowed(each, self._wanted.conditions) for each in asked]
+        for each in narrow:
+            if not takes_anything(each):
+                at = each.parts[-1].at
+                raise refused(at, "asks for no resources, so there is nothing to claim")
+        return Alike(narrow, places)
+
+    def _chosen_each(
+        self,
+        fleet: Snapshot,
+        several: Sequence[Alike],
+        references: References,
+        order: Order,
+        budget: Budget,
+        sharing: View | None = None,
+    ) -> tuple[Alike, Choice | Short]:
+        """Candidates for all consumers, one request after another; or those that have none."""
+        taken: Counter[tuple[ProviderId, ClassId]] = Counter()
+        texts: dict[int, bytes] = {}
+        for alike in several:
+            ahead = with_usage(fleet, taken, budget)
+            choice = self._chosen(ahead, alike, references, order, budget, sharing)
+            if isinstance(choice, Short):
+                # Other choices might have left more to these.
+                return alike, Short(None) if taken else choice
+            if len(several) == 1:
+                return alike, choice
+            taken.update(choice.taken)
+            texts.update(zip(alike.places, choice.texts, strict=True))
+        in_order = [texts[place] for place in range(self._count)]
+        return several[0], Choice(0, taken, in_order, [*map(decoded, in_order)])
 
     def _supposed(self, snapshot: Snapshot, given_back: Used, warnings: Warnings) -> Snapshot:
         """The fleet without what the consumers give back, and with what a dry run assumes."""
         fleet = with_usage(snapshot, given_back)
         if self._wanted.what_if is None:
             return fleet
-        return assumed(self._services, fleet, self._wanted.what_if, "/what_if", warnings)
-
-    def _seconds_left(self) -> float:
-        if self._deadline is None:
-            return 0
-        # Not 0, which would be no bound.
-        return max(self._deadline - monotonic(), 0.001)
+        what_if, budget = self._wanted.what_if, self._budget
+        return assumed(self._services, fleet, what_if, "/what_if", warnings, budget)
 
     def _chosen(
         self,
         fleet: Snapshot,
-        several: Iterable[Asked],
+        alike: Alike,
         references: References,
         order: Order,
         budget: Budget,
-        sharing: View | None = None,
+        sharing: View | None,
     ) -> Choice | Short:
-        """Candidates for all consumers from the first alternative that has them.
+        """Candidates for all these consumers from the first alternative that has them.
 
         Args:
             sharing: what is seen by those who may choose from the same pool later.
         """
         at_most: int | None = 0
-        for number, tolerant, plan in plans_of(fleet, several, references):
+        count = len(alike.places)
+        for number, tolerant, plan in plans_of(fleet, alike.asked, references):
             shared = None
             if tolerant is fleet:
                 shared = self._chosen_to_share(sharing, plan, order, budget)
-            chosen = shared or choose(
-                tolerant, plan, order, self._count, self._wanted.limits, budget
-            )
+            chosen = shared or choose(tolerant, plan, order, count, self._wanted.limits, budget)
             if isinstance(chosen, Chosen):
-                texts = _texts(tolerant, plan, order, chosen)
+                texts = texts_of(tolerant, plan, order, chosen)
                 return _choice(number, chosen, texts)
             most = chosen.at_most
             at_most = None if at_most is None or most is None else max(at_most, most)
@@ -220,39 +308,42 @@ class Choosing:
         question = self._wanted.question
         if view is None or view.pools is None or question is None or plan.splits:
             return None
+        if order.by == "preserve":
+            # It spends the budget of the call that made it.
+            return None
         self._services.under_way.fix()
         pool = Pool(view.ahead, plan, order, budget)
-        chosen = choose_from(pool, self._count, self._wanted.limits)
+        chosen = choose_from(pool, self._count, self._wanted.limits, budget)
         if chosen is not None and budget.ended is None:
             view.pools.keep(question, pool)
         return chosen
 
-    def most_placed(self, attempt: Attempt) -> int:
+    def most_placed(self, attempt: Attempt, short: Short) -> int:
         """No more of the consumers fit, whichever alternative they all get."""
-        seconds = seconds_within(self._services, SECONDS)
+        others = self._count - len(attempt.alike.places)
+        if short.at_most is not None:
+            return others + short.at_most
         references = References(attempt.fleet)
         most = 0
-        with searching(self._services, self._request, seconds) as budget:
-            for _, tolerant, plan in plans_of(attempt.fleet, attempt.asked, references):
+        budget = self._budget
+        with Searching(self._services, self._request, budget):
+            for _, tolerant, plan in plans_of(attempt.fleet, attempt.alike.asked, references):
                 most = max(most, most_placed(tolerant, plan, self._wanted.limits, budget))
-        return most
+        return others + most
 
     def explanation(self, attempt: Attempt) -> dict[str, Any]:
         """The member `explanation` of a refusal, if the call asks for it."""
         if not self._wanted.explains:
             return {}
-        budget = Budget(monotonic, seconds=seconds_within(self._services, SECONDS))
-        shown = explained(attempt.fleet, attempt.asked, wanted=ExplanationWanted(), budget=budget)
+        # Not 0, which would be no bound.
+        part = self._budget.part(max(min(SECONDS, self._budget.seconds_left()), 0.001))
+        wanted = ExplanationWanted()
+        with Searching(self._services, self._request, part):
+            shown = explained(attempt.fleet, attempt.alike.asked, wanted=wanted, budget=part)
+        if self._services.rights is not None:
+            shown = self._services.rights.only_own(shown)
         return {"explanation": shown}
 
 
 def _choice(alternative: int, chosen: Chosen, texts: list[bytes]) -> Choice:
-    return Choice(alternative, chosen, texts, [*map(_candidates.decode, texts)])
-
-
-def _texts(
-    fleet: Snapshot, plan: Plan, order: Order, chosen: Chosen, forms: Forms | None = None
-) -> list[bytes]:
-    """The JSON of each candidate."""
-    # Without a bound: a claim is never cut.
-    return candidate_texts(fleet, plan, order, chosen.ranked, Budget(), forms)
+    return Choice(alternative, chosen.taken, texts, [*map(decoded, texts)])

@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
 import msgspec
 
-from berth.api.environ import BODY
+from berth.api.berth_v1 import body
+from berth.api.errors import Refused
 from berth.api.paths import consumer_uuid
 from berth.api.request import Request, Services
+from berth.model.bounds import CONSUMERS_MAX
 from berth.store.consumer_lists import get_consumer
 
 
@@ -19,7 +22,7 @@ class _Consumer(msgspec.Struct):
 
 
 class _Body(msgspec.Struct):
-    consumers: list[_Consumer]
+    consumers: Annotated[list[_Consumer], msgspec.Meta(max_length=CONSUMERS_MAX)]
     replace: bool = False
 
 
@@ -31,12 +34,12 @@ def project_of_body(services: Services, request: Request) -> Mapping[str, str | 
     body names, or it is refused; so its project is still the one that was read here.
     """
     try:
-        body = msgspec.json.decode(request.env[BODY], type=_Body)
-    except msgspec.DecodeError:
+        sent = msgspec.convert(body.content(request), _Body)
+    except (Refused, msgspec.ValidationError):
         return {}
-    projects = {consumer.project_id for consumer in body.consumers}
-    if body.replace:
-        uuids = {consumer_uuid(each.uuid) for each in body.consumers if each.uuid is not None}
+    projects = {consumer.project_id for consumer in sent.consumers}
+    if sent.replace:
+        uuids = {consumer_uuid(each.uuid) for each in sent.consumers if each.uuid is not None}
         present = [get_consumer(services.database, uuid) for uuid in uuids]
         projects.update(each.project_id for each in present if each is not None)
     return {"project_id": projects.pop()} if len(projects) == 1 else {}

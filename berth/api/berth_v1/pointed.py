@@ -13,13 +13,17 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from berth.api.errors import Refused
 from berth.api.operations.berth_v1.codes import INVALID, TOO_LARGE
 from berth.api.schema import Schema
 from berth.api.shortened import shortened
 from berth.model.ids import parse_uuid_lax
+from berth.model.printable import has_controls
+from berth.model.similar_names import similar
+
+T = TypeVar("T")
 
 #: In draft 4, and in no later one, 1.0 is not an integer.
 _DRAFT: Final = "http://json-schema.org/draft-04/schema#"
@@ -60,6 +64,13 @@ def refused(pointer: str, message: str, *, code: str = INVALID) -> Refused:
     return Refused(400, f"{pointer or '/'} {message}.", code=code, facts={"pointer": pointer})
 
 
+def suggesting(refusal: Refused, names: Sequence[str]) -> Refused:
+    """The same refusal of an unknown name, with those that the client may have meant."""
+    refusal.hint = f"Did you mean {' or '.join(names)}?" if names else ""
+    refusal.facts = {**refusal.facts, "did_you_mean": [*names]}
+    return refusal
+
+
 def pointer_of(steps: Iterable[str | int]) -> str:
     """The JSON pointer of some steps."""
     return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in steps)
@@ -76,8 +87,9 @@ class PointedSchema(Schema):
             self._check(value)
         except fastjsonschema.JsonSchemaValueException as fault:
             raise self._refusal(fault, value) from None
-        for pointer in _not_finite(value):
-            raise refused(pointer, "must be a finite number")
+        for steps, number in values_in(value, float):
+            if not math.isfinite(number):
+                raise refused(pointer_of(steps), "must be a finite number")
 
     def refusal(self, steps: Sequence[str | int], message: str, *, got: str, code: str) -> Refused:
         """The refusal of what is at a place.
@@ -87,15 +99,20 @@ class PointedSchema(Schema):
         """
         return refused(pointer_of(steps), message + got, code=code)
 
+    def unknown(self, steps: Sequence[str | int], members: Iterable[str]) -> Refused:
+        """The refusal of a member that is none of those which the schema has."""
+        message = f"is unknown; expected: {', '.join(members)}"
+        refusal = self.refusal(steps, message, got="", code=INVALID)
+        return suggesting(refusal, similar(str(steps[-1]), members))
+
     def _refusal(self, fault: Any, whole: object) -> Refused:
         """The refusal for an error that fastjsonschema has found in a value."""
-        steps = [*_steps(fault.name.removeprefix("data"), whole)]
+        steps = next(_steps(fault.name.removeprefix("data"), whole, fault.value))
         if fault.rule == "additionalProperties":
             member = _extra(fault.value, fault.definition)
-            members = fault.definition.get("properties")
-            expected = ", ".join(members or ())
-            message = f"is unknown; expected: {expected}" if members else "is no valid name"
-            return self.refusal([*steps, member], message, got="", code=INVALID)
+            if (members := fault.definition.get("properties")) is not None:
+                return self.unknown([*steps, member], members)
+            return self.refusal([*steps, member], "is not a valid name", got="", code=INVALID)
         if fault.rule == "required":
             missing = [name for name in fault.rule_definition if name not in fault.value]
             return self.refusal(steps, f"lacks {', '.join(missing)}", got="", code=INVALID)
@@ -103,10 +120,14 @@ class PointedSchema(Schema):
             message = f"must be {_types(fault.rule_definition)}"
             return self.refusal(steps, message, got=_got(fault.value), code=INVALID)
         message = _RULES[fault.rule].format(_limit(fault.rule_definition))
+        if fault.rule == "pattern" and has_controls(fault.value):
+            message = "must not have control characters"
         bound = fault.definition.get("x-bound")
         if bound and fault.rule in ("maxItems", "maxProperties"):
             message = f"{message} ({bound}), and has {len(fault.value)}"
             return self.refusal(steps, message, got="", code=TOO_LARGE)
+        if bound and fault.rule == "maximum":
+            message = f"{message} ({bound})"
         return self.refusal(steps, message, got=_got(fault.value), code=INVALID)
 
     @cached_property
@@ -124,23 +145,23 @@ def _is_uuid(value: object) -> bool:
     return not isinstance(value, str) or parse_uuid_lax(value) is not None
 
 
-def _steps(place: str, value: Any) -> Iterator[str | int]:
-    """The steps of a place in a value as fastjsonschema writes it, such as
-    `.groups..resources.VCPU` or `.together[0]`. A key may have dots and brackets itself."""
-    while place:
-        if index := _INDEX.match(place) if isinstance(value, list) else None:
-            step: Any = int(index[1])
-            place = place[index.end() :]
-        else:
-            step = max((key for key in value if _leads(key, place)), key=len)
-            place = place[len(step) + 1 :]
-        yield step
-        value = value[step]
+def _steps(place: str, whole: Any, value: object) -> Iterator[list[str | int]]:
+    """The steps to a value at a place as fastjsonschema writes it, such as
+    `.groups..resources.VCPU` or `.together[0]`.
 
-
-def _leads(key: str, place: str) -> bool:
-    """Whether a place may be in the member of an object with this key."""
-    return place.startswith(f".{key}") and place[len(key) + 1 : len(key) + 2] in ("", ".", "[")
+    A key may have dots and brackets itself, so other values may be at the same place.
+    """
+    if not place and whole is value:
+        yield []
+    members: Iterable[tuple[str, str | int, object]] = ()
+    if isinstance(whole, dict):
+        members = ((f".{key}", key, member) for key, member in whole.items())
+    elif isinstance(whole, list) and (index := _INDEX.match(place)):
+        members = ((index[0], int(index[1]), whole[int(index[1])]),)
+    for written, step, member in members:
+        if place.startswith(written):
+            for steps in _steps(place.removeprefix(written), member, value):
+                yield [step, *steps]
 
 
 def _extra(value: Mapping[str, object], definition: Mapping[str, Any]) -> str:
@@ -175,12 +196,12 @@ def _got(value: object) -> str:
     return f", not {shortened(value, _QUOTED_MAX)}"
 
 
-def _not_finite(value: object, steps: tuple[str | int, ...] = ()) -> Iterator[str]:
-    """The pointers to NaN and infinity."""
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            yield pointer_of(steps)
-        return
+def values_in(
+    value: object, kind: type[T], steps: tuple[str | int, ...] = ()
+) -> Iterator[tuple[tuple[str | int, ...], T]]:
+    """The values of one type in a JSON value, each with the steps to it."""
+    if isinstance(value, kind):
+        yield steps, value
     members: Iterable[tuple[str | int, object]] = ()
     if isinstance(value, dict):
         members = value.items()
@@ -188,5 +209,5 @@ def _not_finite(value: object, steps: tuple[str | int, ...] = ()) -> Iterator[st
         members = enumerate(value)
     for step, member in members:
         # Most are names, of which a list may have ten thousand.
-        if isinstance(member, float | dict | list):
-            yield from _not_finite(member, (*steps, step))
+        if isinstance(member, (kind, dict, list)):
+            yield from values_in(member, kind, (*steps, step))

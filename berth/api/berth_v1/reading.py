@@ -13,8 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from berth.api.allocation_candidates import decode
-from berth.api.berth_v1.pointed import pointer_of, refused
+from berth.api.berth_v1.grammar import ONE_REQUEST
+from berth.api.berth_v1.pointed import PointedSchema, pointer_of, refused
 from berth.api.errors import Refused
+from berth.api.operations.berth_v1.codes import TOO_LARGE
 from berth.candidates.question import (
     Item,
     Question,
@@ -24,9 +26,14 @@ from berth.candidates.question import (
     Split,
 )
 from berth.candidates.request import CandidatesRequest, RequestGroup
+from berth.model.bounds import RELATIONS_MAX
+from berth.pasted import NotReadable, request_in
 
 #: The microversion at which a query string is read.
 QUERY_MINOR: Final = 39
+
+#: What a command asks for.
+_PASTED: Final = PointedSchema(ONE_REQUEST)
 
 _INSTEAD_OF_FLAVOR: Final = ("groups", "together", "apart", "query")
 _INSTEAD_OF_ALTERNATIVES: Final = (*_INSTEAD_OF_FLAVOR, "host", "tolerate", "flavor")
@@ -44,15 +51,19 @@ class Part(NamedTuple):
         at: the pointer to the request in the body.
         flavor: the flavor that asks for it; "" for the request itself.
         has_limit: whether it is a query string with a limit, which is ignored.
+        is_own: whether a consumer has asked for it, so that it is not in the body.
     """
 
     question: Question
     at: str
     flavor: str = ""
     has_limit: bool = False
+    is_own: bool = False
 
     def pointer(self, within: str) -> str:
         """The pointer into the body of a pointer into the normalised request."""
+        if self.is_own:
+            return self.at
         if self.flavor:
             return f"{self.at}/flavor"
         return f"{self.at}/query" if self.question.is_query else self.at + within
@@ -105,8 +116,8 @@ def read_question(request: JSONObject, at: str) -> Asked:
     Raises:
         Refused: 400.
     """
+    request = _without_paste(request, at)
     if "query" in request:
-        _check_instead(request, at, "query", _INSTEAD_OF_QUERY)
         wanted = _decoded(request["query"], f"{at}/query")
         question = question_of(wanted, _tolerated(request))
         return Asked(question, (Part(question, at, has_limit=wanted.limit is not None),))
@@ -124,6 +135,7 @@ def read_question(request: JSONObject, at: str) -> Asked:
 
 
 def _requested(request: JSONObject, at: str) -> Requested:
+    request = _without_paste(request, at)
     if "flavor" in request:
         _check_instead(request, at, "flavor", _INSTEAD_OF_FLAVOR)
         host = read_host(request.get("host", {}), f"{at}/host")
@@ -132,6 +144,20 @@ def _requested(request: JSONObject, at: str) -> Requested:
     if "groups" not in request and "query" not in request:
         raise refused(at, "lacks groups, or a flavor, a query or alternatives instead")
     return read_question(request, at)
+
+
+def _without_paste(request: JSONObject, at: str) -> JSONObject:
+    """The request with the query string alone, or the request of a command, for what was pasted."""
+    if "query" not in request:
+        return request
+    _check_instead(request, at, "query", _INSTEAD_OF_QUERY)
+    others = {name: value for name, value in request.items() if name != "query"}
+    try:
+        _PASTED.check(pasted := request_in(request["query"]))
+    except (NotReadable, Refused) as fault:
+        message = f"is not a valid query. {fault}".removesuffix(".")
+        raise refused(f"{at}/query", message) from None
+    return {**pasted, **others}
 
 
 def _tolerated(request: JSONObject) -> Tolerated:
@@ -195,6 +221,16 @@ def _within(host: JSONObject, at: str) -> tuple[tuple[str, ...], ...]:
     return lists
 
 
+def read_conditions(sent: JSONObject) -> Part:
+    """The conditions `host` and `tolerate` of a body itself.
+
+    Raises:
+        Refused: 400.
+    """
+    host = read_host(sent.get("host", {}), "/host")
+    return Part(Question((), host, tolerate=_tolerated(sent)), "")
+
+
 def read_items(items: Iterable[str | Sequence[str]]) -> tuple[Item, ...]:
     """The conditions of a list."""
     return tuple(
@@ -248,6 +284,9 @@ def _check_relations(question: Question, at: str) -> set[str]:
     """The groups that the relations name, all of which must exist."""
     groups = {name for name, _ in question.groups}
     related: set[str] = set()
+    if len(question.together) + len(question.apart) > RELATIONS_MAX:
+        message = f"and together may have at most {RELATIONS_MAX} relations (max_relations) in all"
+        raise refused(f"{at}/apart", message, code=TOO_LARGE)
     for member, relations in (("together", question.together), ("apart", question.apart)):
         for place, relation in enumerate(relations):
             for number, name in enumerate(relation.groups):
@@ -288,12 +327,12 @@ def _check_split(name: str, group: QuestionGroup, at: str, splitting: dict[str, 
 
 
 def _decoded(sent: str, at: str) -> CandidatesRequest:
-    """A query string, with or without the path before it."""
-    before, mark, after = sent.partition("?")
+    """A query string."""
     try:
-        return decode(after if mark and "=" not in before else sent, QUERY_MINOR)
+        # As a server passes it on.
+        return decode(sent.encode().decode("latin-1"), QUERY_MINOR)
     except Refused as refusal:
-        raise refused(at, f"is no valid query. {refusal.message}".removesuffix(".")) from None
+        raise refused(at, f"is not a valid query. {refusal.message}".removesuffix(".")) from None
 
 
 def question_of(wanted: CandidatesRequest, tolerate: Tolerated = ()) -> Question:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from berth.api.entity_tags import holds_if_none_match
 from berth.api.rendering import STATUS_LINES
-from berth.api.request import Request, Response
+from berth.api.request import Request, Response, Services
 from berth.index.snapshot import Snapshot
+from berth.model.errors import Unavailable
 
 
 def is_unchanged(request: Request, response: Response, snapshot: Snapshot) -> bool:
@@ -31,3 +32,12 @@ def set_tag(response: Response, snapshot: Snapshot) -> str:
     response.set_header("etag", tag)
     response.set_header("cache-control", "no-cache")
     return tag
+
+
+def after_write(services: Services, before: Snapshot) -> Snapshot:
+    """The fleet after this request has written; as it was before, if the database has gone away
+    since: the write stands, so the request has not failed."""
+    try:
+        return services.index.snapshot()
+    except Unavailable:
+        return before

@@ -12,11 +12,11 @@ from typing import Any, Final, Literal
 
 from berth.api.berth_v1 import body
 from berth.api.berth_v1.pointed import PointedSchema, pointer_of, refused
+from berth.api.berth_v1.refusals import unknown_reference
 from berth.api.inventories import decode
-from berth.api.operations.berth_v1.codes import NAME_UNKNOWN
 from berth.api.operations.berth_v1.trees import PUT
 from berth.api.request import Request
-from berth.candidates.references import References
+from berth.candidates.references import References, UnknownReference
 from berth.index.snapshot import Snapshot
 from berth.model.ids import AggregateUUID, ProviderUUID, parse_uuid_lax
 from berth.model.inventory import Inventory
@@ -121,9 +121,10 @@ def _aggregate(
     uuid = parse_uuid_lax(reference)
     if uuid is None:
         labelled = references.aggregates(reference)
-        if len(labelled) != 1:
-            fault = "no aggregate" if not labelled else f"{len(labelled)} aggregates"
-            raise refused(at, f"is a label of {fault}: {reference}", code=NAME_UNKNOWN)
+        if not labelled:
+            raise unknown_reference(UnknownReference(at, "aggregate", reference), references)
+        if len(labelled) > 1:
+            raise refused(at, f"is a label of {len(labelled)} aggregates: {reference}")
         (uuid,) = labelled
     spellings.setdefault(AggregateUUID(uuid), reference if parse_uuid_lax(reference) else uuid)
     return AggregateUUID(uuid)

@@ -3,45 +3,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
 
 from berth.api import audit
-from berth.api.berth_v1.pointed import pointer_of, refused
+from berth.api.berth_v1.pointed import pointer_of, refused, suggesting
 from berth.api.berth_v1.provider_lines import PARTS, USAGES, Line, ProviderLines
-from berth.api.berth_v1.query import QueryReader, included
+from berth.api.berth_v1.query import included
 from berth.api.berth_v1.refusals import not_found, unknown_name
+from berth.api.berth_v1.revisions import after_write
 from berth.api.berth_v1.tree_body import Wanted, read_tree
 from berth.api.berth_v1.tree_changes import shown_changes, tree_of
 from berth.api.entity_tags import holds_if_match, holds_if_none_match
 from berth.api.errors import Refused
-from berth.api.operation import DRY_RUN
 from berth.api.operations.berth_v1.codes import NAME_UNKNOWN, PRECONDITION_FAILED
-from berth.api.operations.berth_v1.trees import EDITING, INCLUDED, SHOWING
+from berth.api.operations.berth_v1.trees import INCLUDED
+from berth.api.paths import is_dry_run
 from berth.api.rendering import STATUS_LINES, answer
 from berth.api.request import Request, Response, Services
-from berth.candidates.references import References, UnknownName, similar
+from berth.candidates.references import References, UnknownName, UnknownReference
 from berth.index.snapshot import Location, Snapshot
 from berth.model.own_errors import TreeChanged, TreeInvalid, UnknownNames
 from berth.model.provider_trees import Tree
+from berth.model.similar_names import similar
 from berth.store.provider_trees import Edit, edit_tree
-
-_SHOWING: Final = QueryReader(SHOWING)
-_EDITING: Final = QueryReader(EDITING)
 
 _digest_of: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
 def show_tree(services: Services, request: Request, response: Response, reference: str) -> None:
     """Show the tree that contains a provider."""
-    parts = included(_SHOWING.read(request), INCLUDED)
+    parts = included(request.query, INCLUDED)
     snapshot = services.index.snapshot()
-    root = References(snapshot).root(reference)
+    references = References(snapshot)
+    root = references.root(reference)
     if root is None:
-        raise not_found(f"There is no provider {reference}.")
+        meant = references.similar(UnknownReference("", "provider", reference))
+        raise not_found(f"There is no provider {reference}.", meant)
     view = _View(snapshot, root, parts)
     _tagged(response, view.tag)
     if not holds_if_none_match(request, view.tag):
@@ -52,54 +54,68 @@ def show_tree(services: Services, request: Request, response: Response, referenc
 
 def put_tree(services: Services, request: Request, response: Response, reference: str) -> None:
     """Make the tree that contains a provider as the body has it, or create it."""
-    query = _EDITING.read(request)
-    is_dry_run = query.get(DRY_RUN) == "true"
+    is_dry = is_dry_run(request.env)
     snapshot = services.index.snapshot()
     wanted = read_tree(request, reference, snapshot)
     expected = _expected(request, snapshot, reference)
+    with _refusing(wanted, snapshot):
+        edit = edit_tree(services.database, wanted.tree, expected=expected, dry_run=is_dry)
+    changes = shown_changes(edit, wanted.uuids if is_dry else None)
+    audit.note_tree(request, edit, changes)
+    _answer_edit(request, response, after_write(services, snapshot), edit, changes, is_dry=is_dry)
+
+
+@contextmanager
+def _refusing(wanted: Wanted, snapshot: Snapshot) -> Iterator[None]:
+    """Refuse an edit with a pointer into the body that asks for it."""
     try:
-        edit = edit_tree(services.database, wanted.tree, expected=expected, dry_run=is_dry_run)
+        yield
     except TreeChanged as error:
         raise _precondition_failed(str(error), error.hint) from error
     except TreeInvalid as error:
-        code = NAME_UNKNOWN if error.is_unknown else None
-        at = pointer_of(error.steps)
-        raise refused(at, str(error), **({"code": code} if code else {})) from error
+        at, names = pointer_of(error.steps), error.did_you_mean
+        if names is None:
+            raise refused(at, str(error)) from error
+        raise suggesting(refused(at, str(error), code=NAME_UNKNOWN), names) from error
     except UnknownNames as error:
         raise _unknown_names(error, wanted, snapshot) from error
-    parts = included(query, INCLUDED)
-    _answer_edit(services, request, response, wanted, edit, parts, is_dry_run=is_dry_run)
 
 
 def _answer_edit(
-    services: Services,
     request: Request,
     response: Response,
-    wanted: Wanted,
+    snapshot: Snapshot,
     edit: Edit,
-    parts: Collection[str],
+    changes: list[dict[str, Any]],
     *,
-    is_dry_run: bool,
+    is_dry: bool,
 ) -> None:
-    changes = shown_changes(edit, wanted.uuids if is_dry_run else None)
-    audit.note_tree(request, edit, changes)
-    snapshot = services.index.snapshot()
     body: dict[str, Any] = {
         "revision": snapshot.revision,
         "changes": changes,
         "created_resource_classes": edit.classes,
         "created_traits": edit.traits,
     }
-    root = None if is_dry_run else References(snapshot).root(edit.root)
-    if root is not None:
-        view = _View(snapshot, root, parts)
-        _tagged(response, view.tag)
-        body |= view.members()
-    is_created = edit.is_new and not is_dry_run
+    if not is_dry:
+        body |= _shown_after(request, response, snapshot, edit)
+    is_created = edit.is_new and not is_dry
     if is_created:
         path = f"/berth/v1/trees/{edit.root}"
         response.set_header("location", request.location(path))
     answer(response, body, status=201 if is_created else 200)
+
+
+def _shown_after(
+    request: Request, response: Response, snapshot: Snapshot, edit: Edit
+) -> dict[str, Any]:
+    """The tree after an edit; nothing if another client has changed it since, or if the database
+    has gone away."""
+    root = References(snapshot).root(edit.root)
+    if root is None or tree_of(snapshot, root) != edit.after:
+        return {}
+    view = _View(snapshot, root, included(request.query, INCLUDED))
+    _tagged(response, view.tag)
+    return view.members()
 
 
 # --- Showing --------------------------------------------------------------------------------------

@@ -152,8 +152,9 @@ def _operation(
         parameters += query_parameters(operation.query, microversion)
     if any(answer.tagged for answer in operation.answers_at(microversion)):
         parameters.append(TAG_PARAMETER)
-    if operation.precondition:
-        parameters += PRECONDITION_PARAMETERS
+    parameters += [
+        each for each in PRECONDITION_PARAMETERS if each["name"] in operation.precondition
+    ]
     if operation is not DESCRIPTION and not namespace.version:
         parameters.append({"$ref": "#/components/parameters/Microversion"})
     shown: dict[str, Any] = {

@@ -36,7 +36,7 @@ MEANINGS: Mapping[str, str] = {
     "inventories": "The inventories by resource class. In a request, they replace all inventories"
     " of the provider.",
     "like": "A provider, by UUID or name; its tree is copied.",
-    "limit": "At most so many candidates.",
+    "limit": "At most this many candidates.",
     "links": "Related URLs.",
     "mappings": "The providers that serve each request group, by suffix.",
     "max_unit": "The maximum amount of one allocation.",
@@ -50,7 +50,7 @@ MEANINGS: Mapping[str, str] = {
     "openapi": "The version of OpenAPI.",
     "order": "Which candidates come first.",
     "parent_provider_uuid": "The parent of the provider; null for a root.",
-    "parts": "From at most so many providers.",
+    "parts": "From at most this many providers.",
     "paths": "The operations.",
     "prefer": "Conditions that add to the score.",
     "project_id": _OWNER,

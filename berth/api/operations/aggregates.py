@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from berth.api.microversion import ByMicroversion
-from berth.api.operation import Body, Operation, component, for_services, shows
+from berth.api.operation import Body, Operation, component, for_agents, shows
 from berth.api.operations import examples
 from berth.api.operations.fragments import (
     GENERATION,
@@ -59,7 +59,7 @@ OPERATIONS = (
     _on_aggregates(
         "GET",
         handler="aggregates:list_aggregates",
-        rule=for_services(
+        rule=for_agents(
             "placement:resource_providers:aggregates:list", "List a provider's aggregates."
         ),
         summary="List a provider's aggregates",
@@ -68,7 +68,7 @@ OPERATIONS = (
     _on_aggregates(
         "PUT",
         handler="aggregates:replace_aggregates",
-        rule=for_services(
+        rule=for_agents(
             "placement:resource_providers:aggregates:update", "Replace a provider's aggregates."
         ),
         summary="Replace a provider's aggregates",

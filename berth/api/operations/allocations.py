@@ -16,7 +16,7 @@ from berth.api.operation import (
     Segment,
     always,
     component,
-    for_services,
+    for_agents,
     shows,
 )
 from berth.api.operations import examples
@@ -192,7 +192,7 @@ OF_PROVIDERS = (
         "/resource_providers/{uuid}/allocations",
         segments=PROVIDER_SEGMENT,
         handler="allocations:list_provider_allocations",
-        rule=for_services(
+        rule=for_agents(
             "placement:resource_providers:allocations:list", "List the allocations on a provider."
         ),
         tag=TAG,
@@ -208,7 +208,7 @@ OPERATIONS = (
         "POST",
         "/allocations",
         handler="allocations:manage_allocations",
-        rule=for_services(
+        rule=for_agents(
             "placement:allocations:manage", "Write the allocations of several consumers."
         ),
         tag=TAG,
@@ -224,7 +224,7 @@ OPERATIONS = (
     _on_consumer(
         "GET",
         handler="allocations:show_allocations",
-        rule=for_services("placement:allocations:list", "List the allocations of a consumer."),
+        rule=for_agents("placement:allocations:list", "List the allocations of a consumer."),
         summary="List the allocations of a consumer",
         details="Empty if the consumer does not exist.",
         answers=shows(_CONSUMER_ALLOCATIONS),
@@ -232,7 +232,7 @@ OPERATIONS = (
     _on_consumer(
         "PUT",
         handler="allocations:replace_allocations",
-        rule=for_services("placement:allocations:update", "Write the allocations of a consumer."),
+        rule=for_agents("placement:allocations:update", "Write the allocations of a consumer."),
         summary="Replace the allocations of a consumer",
         body=Body(REPLACE, ByMicroversion({0: CLAIM_AS_LIST, OWNERS_SHOWN_SINCE: CLAIM})),
         answers=DONE,
@@ -242,7 +242,7 @@ OPERATIONS = (
     _on_consumer(
         "DELETE",
         handler="allocations:delete_allocations",
-        rule=for_services("placement:allocations:delete", "Delete the allocations of a consumer."),
+        rule=for_agents("placement:allocations:delete", "Delete the allocations of a consumer."),
         summary="Delete the allocations of a consumer",
         details="Does not check the consumer's generation.",
         answers=DONE,

@@ -25,6 +25,8 @@ TEXT: JSONSchema = {"type": "string"}
 #: The name of a provider.
 PROVIDER_NAME: JSONSchema = {"type": ["string", "null"], "description": "null in old data only."}
 INTEGER: JSONSchema = {"type": "integer"}
+COUNT: JSONSchema = {"type": "integer", "minimum": 0}
+BOOLEAN: JSONSchema = {"type": "boolean"}
 GENERATION: JSONSchema = {"type": "integer", "minimum": 0}
 CLASS_NAME: JSONSchema = {"type": "string", "pattern": CLASS_NAME_PATTERN}
 UUID: JSONSchema = {"type": "string", "format": "uuid"}
@@ -94,6 +96,11 @@ def open_object(
     """
     every = {**properties, **optional}
     return {"type": "object", "properties": every, "required": list(properties)}
+
+
+def described(schema: JSONSchema, means: str) -> JSONSchema:
+    """A schema with the sentence that documents it."""
+    return {**schema, "description": means}
 
 
 def list_of(items: JSONSchema) -> JSONSchema:

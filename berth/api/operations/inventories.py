@@ -17,7 +17,7 @@ from berth.api.operation import (
     Segment,
     always,
     component,
-    for_services,
+    for_agents,
     ref,
     shows,
 )
@@ -73,28 +73,22 @@ REPLACE = Schema(REPLACEMENT)
 _SHOWN_RECORD = exact_object(
     {**dict.fromkeys(INVENTORY, INTEGER), "allocation_ratio": {"type": "number"}}
 )
-_INVENTORY_RECORD = component("InventoryRecord", (0, _SHOWN_RECORD))
+_INVENTORY_RECORD = component("InventoryRecord", _SHOWN_RECORD)
 _INVENTORY = component(
     "Inventory",
-    (
-        0,
-        closed_object(
-            {**_SHOWN_RECORD["properties"], "resource_provider_generation": GENERATION},
-            required=(*_SHOWN_RECORD["required"], "resource_provider_generation"),
-        ),
+    closed_object(
+        {**_SHOWN_RECORD["properties"], "resource_provider_generation": GENERATION},
+        required=(*_SHOWN_RECORD["required"], "resource_provider_generation"),
     ),
     example={**examples.RECORD, **examples.GENERATION},
 )
 _INVENTORIES = component(
     "Inventories",
-    (
-        0,
-        exact_object(
-            {
-                "resource_provider_generation": GENERATION,
-                "inventories": object_by(CLASS_NAME_PATTERN, ref("InventoryRecord")),
-            }
-        ),
+    exact_object(
+        {
+            "resource_provider_generation": GENERATION,
+            "inventories": object_by(CLASS_NAME_PATTERN, ref("InventoryRecord")),
+        }
     ),
     example={**examples.GENERATION, "inventories": {"VCPU": examples.RECORD}},
     parts=(_INVENTORY_RECORD,),
@@ -102,11 +96,11 @@ _INVENTORIES = component(
 
 _CHANGED = "The generation is outdated"
 _IN_USE = "The inventory has allocations, or another request changed the provider."
-_UPDATE_RULE = for_services(
+_UPDATE_RULE = for_agents(
     "placement:resource_providers:inventories:update",
     "Replace one or all of a provider's inventories.",
 )
-_DELETE_RULE = for_services(
+_DELETE_RULE = for_agents(
     "placement:resource_providers:inventories:delete",
     "Delete one or all of a provider's inventories.",
 )
@@ -125,7 +119,7 @@ OPERATIONS = (
     _on_all(
         "GET",
         handler="inventories:list_inventories",
-        rule=for_services(
+        rule=for_agents(
             "placement:resource_providers:inventories:list", "List a provider's inventories."
         ),
         summary="List a provider's inventories",
@@ -134,7 +128,7 @@ OPERATIONS = (
     _on_all(
         "POST",
         handler="inventories:create_inventory",
-        rule=for_services(
+        rule=for_agents(
             "placement:resource_providers:inventories:create", "Add one inventory to a provider."
         ),
         summary="Add an inventory to a provider",
@@ -178,7 +172,7 @@ OPERATIONS = (
     _on_one(
         "GET",
         handler="inventories:show_inventory",
-        rule=for_services("placement:resource_providers:inventories:show", "Show one inventory."),
+        rule=for_agents("placement:resource_providers:inventories:show", "Show one inventory."),
         summary="Show a provider's inventory of a resource class",
         answers=shows(_INVENTORY),
     ),

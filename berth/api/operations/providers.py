@@ -20,7 +20,7 @@ from berth.api.operation import (
     Query,
     always,
     component,
-    for_services,
+    for_agents,
     ref,
     shows,
 )
@@ -123,7 +123,7 @@ RESOURCE_PROVIDER = component(
 )
 _RESOURCE_PROVIDERS = component(
     "ResourceProviders",
-    (0, exact_object({"resource_providers": list_of(ref("ResourceProvider"))})),
+    exact_object({"resource_providers": list_of(ref("ResourceProvider"))}),
     example=ByMicroversion(
         {minor: {"resource_providers": [_EXAMPLES.at(minor)]} for minor in range(MINOR_MAX + 1)}
     ),
@@ -139,7 +139,7 @@ OPERATIONS = (
     _on_providers(
         "GET",
         handler="providers:list_providers",
-        rule=for_services("placement:resource_providers:list", "List resource providers."),
+        rule=for_agents("placement:resource_providers:list", "List resource providers."),
         summary="List providers",
         details="Returns the providers that match all filters. Rejects unknown parameters.",
         query=FILTERS,
@@ -148,7 +148,7 @@ OPERATIONS = (
     _on_providers(
         "POST",
         handler="providers:create_provider",
-        rule=for_services("placement:resource_providers:create", "Create a resource provider."),
+        rule=for_agents("placement:resource_providers:create", "Create a resource provider."),
         summary="Create a provider",
         details="Creates a root provider, or a child of a parent.",
         body=Body(
@@ -174,7 +174,7 @@ OPERATIONS = (
     _on_provider(
         "GET",
         handler="providers:show_provider",
-        rule=for_services("placement:resource_providers:show", "Show a resource provider."),
+        rule=for_agents("placement:resource_providers:show", "Show a resource provider."),
         summary="Show a provider",
         answers=shows(RESOURCE_PROVIDER, Dated.WHERE_KNOWN),
     ),
@@ -182,7 +182,7 @@ OPERATIONS = (
     _on_provider(
         "DELETE",
         handler="providers:delete_provider",
-        rule=for_services("placement:resource_providers:delete", "Delete a resource provider."),
+        rule=for_agents("placement:resource_providers:delete", "Delete a resource provider."),
         summary="Delete a provider",
         answers=DONE,
         conflict="The provider has children or allocations.",
@@ -190,7 +190,7 @@ OPERATIONS = (
     _on_provider(
         "PUT",
         handler="providers:update_provider",
-        rule=for_services(
+        rule=for_agents(
             "placement:resource_providers:update", "Rename or move a resource provider."
         ),
         summary="Rename a provider, or change its parent",

@@ -37,7 +37,7 @@ OPERATIONS = (
         handler="reshaper:reshape",
         rule=Rule(
             "placement:reshaper:reshape",
-            "rule:service_api",
+            "rule:service_api or rule:agent_api",
             "Move inventories and allocations in one transaction.",
         ),
         tag=TAG,

@@ -18,6 +18,7 @@ from berth.api.operation import (
     Segment,
     always,
     component,
+    for_agents,
     for_services,
     ref,
     shows,
@@ -66,7 +67,7 @@ _RESOURCE_CLASSES = component(
     parts=(_RESOURCE_CLASS,),
 )
 _NAMED = Body(always(CUSTOM_NAME), always({"name": "CUSTOM_LICENCE"}))
-_UPDATE_RULE = for_services(
+_UPDATE_RULE = for_agents(
     "placement:resource_classes:update",
     "Create a resource class, or confirm that it exists (before 1.7: rename it).",
 )
@@ -78,14 +79,14 @@ OPERATIONS = (
     _on_classes(
         "GET",
         handler="resource_classes:list_resource_classes",
-        rule=for_services("placement:resource_classes:list", "List resource classes."),
+        rule=for_agents("placement:resource_classes:list", "List resource classes."),
         summary="List resource classes",
         answers=shows(_RESOURCE_CLASSES),
     ),
     _on_classes(
         "POST",
         handler="resource_classes:create_resource_class",
-        rule=for_services("placement:resource_classes:create", "Create a resource class."),
+        rule=for_agents("placement:resource_classes:create", "Create a resource class."),
         summary="Create a resource class",
         details="The names of custom ones start with `CUSTOM_`.",
         body=_NAMED,
@@ -95,7 +96,7 @@ OPERATIONS = (
     _on_class(
         "GET",
         handler="resource_classes:show_resource_class",
-        rule=for_services("placement:resource_classes:show", "Show a resource class."),
+        rule=for_agents("placement:resource_classes:show", "Show a resource class."),
         summary="Show a resource class",
         since=2,
         answers=shows(_RESOURCE_CLASS),

@@ -24,28 +24,25 @@ VERSIONS = {
 
 _VERSION_DOCUMENT = component(
     "VersionDocument",
-    (
-        0,
-        exact_object(
-            {
-                "versions": list_of(
-                    exact_object(
-                        {
-                            "id": TEXT,
-                            "min_version": {"const": VERSION_MIN},
-                            "max_version": {"const": VERSION_MAX},
-                            "status": {"const": "CURRENT"},
-                            "links": links("self"),
-                        }
-                    )
+    exact_object(
+        {
+            "versions": list_of(
+                exact_object(
+                    {
+                        "id": TEXT,
+                        "min_version": {"const": VERSION_MIN},
+                        "max_version": {"const": VERSION_MAX},
+                        "status": {"const": "CURRENT"},
+                        "links": links("self"),
+                    }
                 )
-            }
-        ),
+            )
+        }
     ),
     example=VERSIONS,
 )
 _DESCRIPTION = component(
-    "Description", (0, {"type": "object", "required": ["openapi", "info", "paths"]})
+    "Description", {"type": "object", "required": ["openapi", "info", "paths"]}
 )
 
 #: Every namespace of the API has one.

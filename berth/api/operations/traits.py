@@ -19,6 +19,7 @@ from berth.api.operation import (
     Segment,
     always,
     component,
+    for_agents,
     for_services,
     shows,
 )
@@ -74,14 +75,14 @@ OF_PROVIDERS = (
     _on_provider(
         "GET",
         handler="traits:list_provider_traits",
-        rule=for_services("placement:resource_providers:traits:list", "List a provider's traits."),
+        rule=for_agents("placement:resource_providers:traits:list", "List a provider's traits."),
         summary="List a provider's traits",
         answers=shows(_PROVIDER_TRAITS),
     ),
     _on_provider(
         "PUT",
         handler="traits:replace_provider_traits",
-        rule=for_services(
+        rule=for_agents(
             "placement:resource_providers:traits:update", "Replace a provider's traits."
         ),
         summary="Replace a provider's traits",
@@ -93,7 +94,7 @@ OF_PROVIDERS = (
     _on_provider(
         "DELETE",
         handler="traits:delete_provider_traits",
-        rule=for_services(
+        rule=for_agents(
             "placement:resource_providers:traits:delete", "Remove a provider's traits."
         ),
         summary="Delete all of a provider's traits",
@@ -107,7 +108,7 @@ OPERATIONS = (
         "GET",
         "/traits",
         handler="traits:list_traits",
-        rule=for_services("placement:traits:list", "List traits."),
+        rule=for_agents("placement:traits:list", "List traits."),
         tag=TAG,
         summary="List traits",
         details="Rejects unknown parameters.",
@@ -118,14 +119,14 @@ OPERATIONS = (
     _on_trait(
         "GET",
         handler="traits:show_trait",
-        rule=for_services("placement:traits:show", "Show a trait."),
+        rule=for_agents("placement:traits:show", "Show a trait."),
         summary="Check that a trait exists",
         answers=(Answer(204, dated=Dated.WHERE_KNOWN, means="The trait exists."),),
     ),
     _on_trait(
         "PUT",
         handler="traits:ensure_trait",
-        rule=for_services("placement:traits:update", "Create a trait, or confirm that it exists."),
+        rule=for_agents("placement:traits:update", "Create a trait, or confirm that it exists."),
         summary="Create a trait, or confirm that it exists",
         details="The names of custom ones start with `CUSTOM_`.",
         answers=(

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from berth.api.errors import Refused
 from berth.api.microversion import ByMicroversion
-from berth.api.operation import Operation, Parameter, Query, Rule, component, for_services, shows
+from berth.api.operation import Operation, Parameter, Query, Rule, component, for_agents, shows
 from berth.api.operations import examples
 from berth.api.operations.fragments import EXTERNAL_ID, GENERATION, SUMS, exact_object, object_by
 from berth.api.operations.segments import PROVIDER_SEGMENT
-from berth.api.query_string import last_values, parse_pairs
+from berth.api.query_string import parse_pairs
 from berth.api.schema import JSONSchema
 from berth.model.consumer import UNKNOWN_TYPE
 from berth.model.names import NAME_LENGTH_MAX
@@ -72,7 +72,7 @@ _BY_TYPE = object_by(
 )
 _PROVIDER_USAGES = component(
     "ProviderUsages",
-    (0, exact_object({"resource_provider_generation": GENERATION, "usages": SUMS})),
+    exact_object({"resource_provider_generation": GENERATION, "usages": SUMS}),
     example={**examples.GENERATION, "usages": examples.RESOURCES},
 )
 _PROJECT_USAGES = component(
@@ -91,7 +91,7 @@ _PROJECT_USAGES = component(
 def target_project(services: Services, request: Request) -> dict[str, str | None]:
     """The requested project, maybe not the caller's."""
     try:
-        query = last_values(parse_pairs(request.query_string))
+        query = dict(parse_pairs(request.query_string))
     except Refused:
         # Only authorized callers learn that the query is malformed.
         query = {}
@@ -104,7 +104,7 @@ OF_PROVIDERS = (
         "/resource_providers/{uuid}/usages",
         segments=PROVIDER_SEGMENT,
         handler="usages:show_provider_usages",
-        rule=for_services("placement:resource_providers:usages", "Show a provider's usage."),
+        rule=for_agents("placement:resource_providers:usages", "Show a provider's usage."),
         tag=TAG,
         summary="Show a provider's usage by resource class",
         answers=shows(_PROVIDER_USAGES),

@@ -43,11 +43,21 @@ def _stamp_of(path: str) -> tuple[int, int, int] | None:
 
 
 def check_readable(conf: cfg.ConfigOpts) -> None:
-    """Raise OSError for a policy file that exists and cannot be read.
+    """Raise OSError for a policy file or directory that the configuration names and that does not
+    exist, or that exists and cannot be read.
 
     oslo.policy only logs it and continues with the defaults, and so would admit callers whom the
     file excludes.
     """
+    for option, names in (
+        ("policy_file", [conf.oslo_policy.policy_file]),
+        ("policy_dirs", conf.oslo_policy.policy_dirs),
+    ):
+        location = conf.get_location(option, "oslo_policy")
+        is_named = location is not None and location.location.is_user_controlled
+        for name in names:
+            if is_named and conf.find_file(name) is None:
+                raise FileNotFoundError(f"[oslo_policy]{option} names {name}, which does not exist")
     for name in (conf.oslo_policy.policy_file, *conf.oslo_policy.policy_dirs):
         path = conf.find_file(name)
         if path is None:

@@ -60,6 +60,13 @@ _BASE_RULES: tuple[tuple[str, str, bool, list[str] | None, str], ...] = (
         _PROJECT_SCOPE,
         "Those who may read everything and change nothing, such as auditors.",
     ),
+    (
+        "agent_api",
+        "role:agent",
+        False,
+        _PROJECT_SCOPE,
+        "Agents, which may read and change the tree of their own host only.",
+    ),
 )
 
 

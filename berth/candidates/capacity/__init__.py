@@ -15,7 +15,6 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from berth.candidates.budget import Budget
 from berth.candidates.capacity.branching import Steps
 from berth.candidates.capacity.fragments import Fragments, Leftovers
 from berth.candidates.capacity.free import Free
@@ -30,6 +29,7 @@ from berth.index.aggregate_sets import Mask
 from berth.index.block import Ints
 from berth.index.draining import tolerating
 from berth.index.snapshot import Snapshot
+from berth.model.budget import Budget
 
 __all__ = ["Capacity", "Counting", "MostPlaced", "Total"]
 

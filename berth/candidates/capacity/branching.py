@@ -7,13 +7,14 @@ Source: spec/beyond.md 4.1.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from berth.candidates.capacity.factors import Factor
 from berth.candidates.capacity.free import Cell
 
 if TYPE_CHECKING:
-    from berth.candidates.budget import Budget
+    from berth.model.budget import Budget
 
 #: The steps of one answer.
 STEPS_MAX: Final = 10_000
@@ -50,7 +51,7 @@ class Branching:
         self._ways = [[(place[cell], amount) for cell, amount in way.takes] for way in factor.ways]
         #: For each way: the cuts of it and of those behind it.
         self._cuts = [
-            _cuts(factor._replace(ways=factor.ways[number:]), place)
+            _cuts(replace(factor, ways=factor.ways[number:]), place)
             for number in range(len(factor.ways))
         ]
         self._best = 0
@@ -105,5 +106,5 @@ def _cuts(factor: Factor, place: dict[Cell, int]) -> list[tuple[list[list[tuple[
             [[(place[cell], amount) for cell, amount in quotient] for quotient in cut.quotients],
             cut.divisor,
         )
-        for cut in factor.cuts()
+        for cut in factor.cuts
     ]

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from berth.candidates.capacity import Capacity, Counting
+from berth.candidates.capacity.free import summable
 from berth.candidates.capacity.pools import Total
 from berth.index.aggregate_sets import Mask
 from berth.index.block import Ints
@@ -90,7 +91,8 @@ class Partition:
         }
 
     def _by_set(self, values: Ints) -> Ints:
-        order = np.zeros(self._roots.max(initial=0) + 1, dtype=np.int64)
+        values = summable(values)
+        order = np.zeros(self._roots.max(initial=0) + 1, dtype=values.dtype)
         np.add.at(order, self._roots, values)
         return order
 
@@ -140,6 +142,6 @@ def of_host(counting: Counting, capacity: Capacity, host: int) -> OfHost:
 
 def hosts_by_uuid(counting: Counting, uuids: Iterable[str]) -> Mapping[str, int]:
     """The numbers in the fleet of those of some hosts that it has."""
-    starts = {span.block_id: span.hosts.start for span in counting.fleet.spans}
+    starts = counting.fleet.starts
     located = ((uuid, counting.snapshot.locate_uuid(uuid)) for uuid in uuids)
     return {uuid: starts[at.block_id] + at.row for uuid, at in located if at is not None}

@@ -11,6 +11,8 @@ Source: spec/beyond.md 4.1.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from math import prod
 from typing import Final, NamedTuple
@@ -53,7 +55,8 @@ class Cut(NamedTuple):
     divisor: int
 
 
-class Factor(NamedTuple):
+@dataclass(frozen=True)
+class Factor:
     """A part of the demands, and all ways to serve them.
 
     Attributes:
@@ -63,22 +66,27 @@ class Factor(NamedTuple):
     amounts: tuple[Mapping[ClassId, int], ...]
     ways: tuple[Way, ...]
 
-    @property
+    @cached_property
     def cells(self) -> set[Cell]:
         """The cells that some way takes of."""
         return {cell for way in self.ways for cell, _ in way.takes}
 
+    @cached_property
     def having(self) -> dict[Cell, Mask | None]:
         """The cells, each with the rows in which some way takes of it; None for all."""
         return united(dict.fromkeys((cell for cell, _ in way.takes), way.rows) for way in self.ways)
 
-    def cuts(self) -> Iterator[Cut]:
+    @cached_property
+    def cuts(self) -> tuple[Cut, ...]:
         """Bounds on the number of placements, each true by itself.
 
         For any unit, the whole units of an amount are superadditive: so all placements together
         take no more units of a class than its cells have, and each takes at least `divisor`. And
         each placement has a place for each demand.
         """
+        return (*self._cuts_of_classes(), *self._cuts_of_demands())
+
+    def _cuts_of_classes(self) -> Iterator[Cut]:
         for class_id in sorted({class_id for _, class_id in self.cells}):
             cells = sorted(cell for cell in self.cells if cell[1] == class_id)
             taken = [
@@ -88,9 +96,30 @@ class Factor(NamedTuple):
                 divisor = min(sum(amount // unit for amount in each) for each in taken)
                 if divisor:
                     yield Cut(tuple(((cell, unit),) for cell in cells), divisor)
+
+    def _cuts_of_demands(self) -> Iterator[Cut]:
         for place, amounts in enumerate(self.amounts):
             choices = sorted({way.choices[place] for way in self.ways})
             yield Cut(tuple(_cells_of(choice, amounts) for choice in choices), 1)
+
+    @cached_property
+    def nested(self) -> list[tuple[int, Cell, int]] | None:
+        """(ways, cell, amount) of each cell, inner sets first; None if two sets cross, or if ways
+        take different amounts of one cell."""
+        taking: dict[Cell, dict[int, int]] = {}
+        for number, way in enumerate(self.ways):
+            for cell, amount in way.takes:
+                taking.setdefault(cell, {})[number] = amount
+        sets = []
+        for cell, amounts in taking.items():
+            if len(set(amounts.values())) > 1:
+                return None
+            ways = sum(1 << number for number in amounts)
+            sets.append((ways, cell, next(iter(amounts.values()))))
+        for (inner, _, _), (other, _, _) in combinations(sets, 2):
+            if inner & other not in (0, inner, other):
+                return None
+        return sorted(sets, key=lambda each: each[0].bit_count())
 
 
 def factors_of(plan: Plan, batches: Sequence[Batch]) -> tuple[Factor, ...]:

@@ -12,15 +12,16 @@ Source: spec/beyond.md 4.1.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from math import gcd
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from berth.candidates.batch import Batch
-from berth.candidates.budget import Budget
-from berth.candidates.capacity.free import Free
+from berth.candidates.capacity.free import TOGETHER_MAX, Free, together
 from berth.candidates.fitting import one_candidate_each
+from berth.candidates.fleet import FREE_MAX
 from berth.candidates.plan import Plan, PlannedSplit
 from berth.candidates.trees import FilteredTrees
 from berth.candidates.uniform import united
@@ -28,10 +29,15 @@ from berth.index.aggregate_sets import Mask
 from berth.index.block import Ints
 from berth.index.scenario import with_more_used
 from berth.index.snapshot import Snapshot
+from berth.model.budget import Budget
 from berth.model.ids import ClassId, ProviderId
 
 #: What a placement takes: (provider, class) -> amount.
 Taken = dict[tuple[ProviderId, ClassId], int]
+
+
+#: The blocks that are filled together.
+_BLOCKS_AT_ONCE: Final = 64
 
 
 class Placements(NamedTuple):
@@ -63,8 +69,19 @@ class Filling:
 
     def fill(self, hosts: Mapping[int, Mask] | None) -> None:
         """Fill the hosts in some rows of blocks; None for all."""
-        left = hosts
-        while (left is None or left) and not self._budget.is_spent():
+        if hosts is None:
+            occupied = self._snapshot.occupied()
+            hosts = {number: np.ones(block.rows, dtype=np.bool_) for number, block in occupied}
+        # What is left changes only where something was placed, and the budget is looked at between
+        # two states: so each is of few blocks.
+        several = iter(hosts.items())
+        while some := dict(islice(several, _BLOCKS_AT_ONCE)):
+            self._fill(some)
+
+    def _fill(self, left: Mapping[int, Mask]) -> None:
+        """Fill some hosts, which share no state with those filled before."""
+        self._taken = {}
+        while left and not self._budget.is_spent():
             fleet = with_more_used(self._snapshot, self._taken) if self._taken else self._snapshot
             placed: dict[int, Mask] = {}
             for batch in one_candidate_each(fleet, self._plan, self._budget, left):
@@ -78,7 +95,7 @@ class Filling:
         size = block.shape.size
         given = batch.given(self._plan)
         is_split = any(len(part.choices) > 1 for part in batch.parts)
-        often: Ints = np.full(len(rows), 1 if is_split else np.iinfo(np.int64).max)
+        often: Ints = np.full(len(rows), 1 if is_split else FREE_MAX)
         for (choice, class_id), amount in given.items():
             if choice < size:
                 line = block.shape.row_of_node[class_id][choice]
@@ -92,7 +109,7 @@ class Filling:
                 line = block.shape.row_of_node[class_id][choice]
                 self._taken_of(block_id, class_id)[line, rows] += amount * often
         counts = self.counts.setdefault(block_id, np.zeros(block.rows, dtype=np.int64))
-        counts[rows] += often
+        counts[rows] = np.minimum(counts[rows] + often, TOGETHER_MAX)
         if often.any():
             mask = placed.setdefault(block_id, np.zeros(block.rows, dtype=np.bool_))
             mask[rows[often > 0]] = True
@@ -207,5 +224,5 @@ def _total(
     for choice, mask in united([trees.masks[query_id] for query_id in query_ids]).items():
         several = [free.times(trees, (choice, class_id), amount) for class_id, amount in amounts]
         each = np.minimum.reduce(several)
-        total += each if mask is None else np.where(mask, each, 0)
+        total = together([total, each if mask is None else np.where(mask, each, 0)])
     return total

@@ -9,13 +9,12 @@ Source: spec/beyond.md 4.3.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from berth.candidates.budget import Budget
 from berth.candidates.capacity.largest import largest_amount
 from berth.candidates.explain.amounts import Amount
 from berth.candidates.explain.asking import Asking
@@ -27,7 +26,8 @@ from berth.candidates.question import Question, Split
 from berth.candidates.references import References
 from berth.index.aggregate_sets import Mask
 from berth.index.block import Columns, Ints
-from berth.index.snapshot import Snapshot
+from berth.index.snapshot import Location, Snapshot
+from berth.model.budget import Budget
 from berth.model.ids import ClassId
 
 #: So many of the hosts that can give most are looked at before all are.
@@ -68,12 +68,13 @@ class Leftovers:
         #: free.
         self._suited: dict[Hashable, Mask] = {}
         self._free: dict[tuple[Hashable, ClassId], int] = {}
+        self._sharing: dict[Hashable, Mapping[ClassId, set[Location]]] = {}
         self._most_alone: dict[ClassId, tuple[Ints, Rows]] = {}
         self._most_rooms: dict[ClassId, tuple[Ints, Mask]] = {}
 
     def of(self, question: Question, count: int) -> dict[str, Fragments]:
         """What is left of each class of a request that fits so often, in the order of the
-        request."""
+        request. What the budget cuts off is 0."""
         atoms = list(atoms_of(question, has_drained=self._snapshot.has_drained))
         asking = Asking(
             self._snapshot,
@@ -91,10 +92,12 @@ class Leftovers:
                 name, amount = atom.asked
                 asked.setdefault(name, []).append(number)
                 amounts[name] = amounts.get(name, 0) + amount
+        if self._budget.is_spent():
+            return {name: Fragments(0, count * amount, 0) for name, amount in amounts.items()}
         key, suited = self._hosts_suited(asking, question, kept, asked)
         return {
             name: Fragments(
-                self._free_of(key, suited, self._snapshot.names.class_ids[name]),
+                self._free_of(asking, key, suited, self._snapshot.names.class_ids[name]),
                 count * amounts[name],
                 max(self._largest(asking, question, kept, number) for number in numbers),
             )
@@ -112,29 +115,20 @@ class Leftovers:
             suited = self._suited[key] = asking.fit(kept, amounts=nothing)
         return key, suited
 
-    def _free_of(self, key: Hashable, suited: Mask, class_id: ClassId) -> int:
+    def _free_of(self, asking: Asking, key: Hashable, suited: Mask, class_id: ClassId) -> int:
         free = self._free.get((key, class_id))
         if free is None:
-            free = self._fleet.free(suited, class_id) + self._free_elsewhere(suited, class_id)
-            self._free[key, class_id] = free
-        return free
-
-    def _free_elsewhere(self, hosts: Mask, class_id: ClassId) -> int:
-        """What the sharing providers of other trees have left that serve some hosts."""
-        rows = self._fleet.by_block(hosts)
-        free = 0
-        for block_id, row, node in self._fleet.serving(hosts):
-            block = self._snapshot.block(block_id)
-            line = block.shape.row_of_node.get(class_id, {}).get(node)
-            if block.drained is not None and block.drained[node, row]:
-                continue
-            if line is not None and not (block_id in rows and rows[block_id][row]):
-                columns = block.columns[class_id]
-                free += int(max(columns.capacity[line, row] - columns.used[line, row], 0))
+            if key not in self._sharing:
+                kept = bits(range(len(asking.atoms)))
+                self._sharing[key] = asking.sharing_with(kept, suited)
+            sharing = self._sharing[key].get(class_id, ())
+            free = self._free[key, class_id] = self._fleet.free(suited, class_id, sharing)
         return free
 
     def _largest(self, asking: Asking, question: Question, kept: int, number: int) -> int:
         """The largest amount of one class of one group with which some host fits."""
+        if self._budget.is_spent():
+            return 0
         atom = asking.atoms[number]
         assert atom.asked is not None
         assert atom.group is not None
@@ -196,7 +190,7 @@ class Leftovers:
                 if class_id in block.columns:
                     most[hosts] = block.columns[class_id].room.max(axis=0)
             if class_id in self._snapshot.sharing.classes:
-                most = np.where(self._fleet.shared, most.max(), most)
+                most = np.where(self._fleet.shared, most.max(initial=0), most)
             first: Mask = most > 0
             if len(most) > _FIRST:
                 least = np.partition(most, len(most) - _FIRST)[-_FIRST]

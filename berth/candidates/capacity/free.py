@@ -6,10 +6,12 @@ Source: spec/beyond.md 4.7.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
 
+from berth.candidates.fleet import FREE_MAX, Fleet
 from berth.candidates.trees import Trees
 from berth.index.block import Ints
 from berth.index.snapshot import Location, Snapshot
@@ -18,8 +20,29 @@ from berth.model.ids import ClassId, ProviderId
 #: A choice (`berth.candidates.trees`), and one of its classes.
 Cell = tuple[int, ClassId]
 
+#: What the providers that serve a host count as having left together at most: two of these, or one
+#: and `FREE_MAX`, still are an int64.
+TOGETHER_MAX: Final = 1 << 62
+
+#: So many numbers up to this have a sum of 64 bits as a fleet has hosts.
+_SUMMED_MAX: Final = 1 << 36
+
 #: The quotients that are kept take at most about this many bytes.
 _KEPT_BYTES_MAX: Final = 64 << 20
+
+
+def together(several: Iterable[Ints]) -> Ints:
+    """The sum of some columns, at most `TOGETHER_MAX`."""
+    first, *others = several
+    total = first
+    for each in others:
+        total = np.minimum(total + each, TOGETHER_MAX)
+    return total
+
+
+def summable(values: Ints) -> Ints:
+    """The values; as integers of Python if 64 bits might be too few for their sum."""
+    return values if values.max(initial=0) <= _SUMMED_MAX else values.astype(object)
 
 
 class Free:
@@ -30,6 +53,7 @@ class Free:
         self._free: dict[tuple[int, ClassId], Ints] = {}
         self._times: dict[tuple[int, ClassId, int], Ints] = {}
         self._kept_bytes = 0
+        self._of_hosts: dict[ClassId, Ints] = {}
 
     def of_block(self, block_id: int, class_id: ClassId) -> Ints:
         """What is free of a class in a block, at least 0; of the shape of its columns."""
@@ -38,7 +62,7 @@ class Free:
         if free is None:
             columns = self._snapshot.block(block_id).columns[class_id]
             left = columns.capacity - columns.used
-            free = self._free[key] = np.maximum(left, 0.0, out=left).astype(np.int64)
+            free = self._free[key] = np.clip(left, 0.0, FREE_MAX, out=left).astype(np.int64)
         return free
 
     def times_in_block(self, block_id: int, class_id: ClassId, amount: int) -> Ints:
@@ -55,6 +79,30 @@ class Free:
                 self._kept_bytes = times.nbytes
             self._times[key] = times
         return times
+
+    def of_hosts(self, fleet: Fleet, class_id: ClassId) -> Ints:
+        """What all providers that may serve each host of the fleet have left of a class: those of
+        its tree, and all sharing providers."""
+        of_hosts = self._of_hosts.get(class_id)
+        if of_hosts is None:
+            shared = min(self._shared(class_id), TOGETHER_MAX)
+            of_hosts = np.full(fleet.size, shared, dtype=np.int64)
+            for block_id, block, hosts in fleet.spans:
+                if class_id in block.columns:
+                    own = self.of_block(block_id, class_id)
+                    of_hosts[hosts] = together([of_hosts[hosts], *own])
+            self._of_hosts[class_id] = of_hosts
+        return of_hosts
+
+    def _shared(self, class_id: ClassId) -> int:
+        """What all sharing providers have left of a class."""
+        sharing = self._snapshot.sharing
+        providers = {each for several in sharing.by_aggregate.values() for each in several}
+        return sum(
+            self.at(at, class_id)
+            for at in filter(None, map(self._snapshot.locate, providers))
+            if class_id in self._snapshot.block(at.block_id).shape.node_types[at.node].classes
+        )
 
     def of(self, trees: Trees, cell: Cell) -> Ints:
         """What a choice has left of a class, for each of `Trees.rows`."""

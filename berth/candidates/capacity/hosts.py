@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, takewhile
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from berth.candidates.assign import PerTree, assign
 from berth.candidates.batch import Batch
-from berth.candidates.budget import Budget
 from berth.candidates.capacity.branching import Steps
 from berth.candidates.capacity.factors import WAYS_MAX, Factor, factors_of
 from berth.candidates.capacity.filling import Filling, Placements, asked_of, most_of
@@ -35,7 +34,7 @@ from berth.candidates.uniform import united
 from berth.index.aggregate_sets import Mask
 from berth.index.block import Ints
 from berth.index.snapshot import Snapshot
-from berth.model.ids import ClassId
+from berth.model.budget import Budget
 
 
 class Piece(NamedTuple):
@@ -62,6 +61,13 @@ class _Packing(NamedTuple):
     solved: Solved
 
 
+#: The choices of all candidates of some trees, if all rows have them -> their factors.
+Factors = dict[tuple[tuple[int, ...], ...], tuple[_Packing, ...]]
+
+#: More of them are not kept.
+_FACTORS_MAX: Final = 1_000
+
+
 class HostCounts:
     """cap(R, q) of all hosts of a fleet, for one request.
 
@@ -81,11 +87,14 @@ class HostCounts:
         budget: Budget,
         steps: Steps,
         among: Mapping[int, Mask] | None = None,
+        factors: Factors | None = None,
     ) -> None:
         """Count, as far as the budget allows.
 
         Args:
-            among: the rows of each block that count; None for all of all blocks.
+            among: the rows of each block that count; None for all of all blocks. With them, what
+                the budget cuts off has no bounds.
+            factors: those of earlier counts of the same plan; gets the new ones.
         """
         assert plan.giving or plan.splits, "a request that takes nothing fits without end"
         self._snapshot = snapshot
@@ -99,18 +108,17 @@ class HostCounts:
         self.at_most: Ints = self.count
         self.pieces: list[Piece] = []
         self.placements: dict[tuple[int, int], list[Placements]] = {}
-        #: The choices of all candidates of some trees, if all rows have them -> their factors.
-        self._factors: dict[tuple[tuple[int, ...], ...], tuple[_Packing, ...]] = {}
+        self._factors: Factors = {} if factors is None else factors
         #: What candidates with some choices take.
         self._given: dict[tuple[int, ...], dict[Cell, int | Ints]] = {}
-        self._starts = {span.block_id: span.hosts.start for span in fleet.spans}
+        self._starts = fleet.starts
         #: The rows of each block whose ways are not listed.
         self._unlisted: dict[int, Mask] = {}
         if not plan.splits:
             self._list()
         if plan.splits or self._unlisted:
             self._fill()
-        if budget.ended is not None:
+        if budget.ended is not None and among is None:
             self._bound_the_rest()
 
     @property
@@ -134,9 +142,10 @@ class HostCounts:
             unordered=True,
         )
         for trees, several in groupby(batches, key=attrgetter("trees")):
-            listed = list(several)
+            listed = [*takewhile(lambda batch: self._budget.take(batch.size), several)]
             if self._budget.ended is None:
                 self._count(trees, listed)
+            self._budget.give_back(sum(batch.size for batch in listed))
 
     def _count(self, trees: Trees, batches: Sequence[Batch]) -> None:
         start = self._starts[trees.block_id]
@@ -158,7 +167,7 @@ class HostCounts:
             bounds = Bounds(np.where(listed, bounds.count, 0), np.where(listed, bounds.at_most, 0))
         self._set(hosts, bounds)
         if self._snapshot.sharing.by_aggregate:
-            cells = united([factor.having() for factor, _ in packed])
+            cells = united([factor.having for factor, _ in packed])
             self.pieces.append(Piece(trees, hosts, cells, packed, listed))
 
     def _of_one(self, batch: Batch) -> Ints:
@@ -183,6 +192,8 @@ class HostCounts:
         key = tuple([batch.choices for batch in batches])
         factors = self._factors.get(key)
         if factors is None:
+            if len(self._factors) >= _FACTORS_MAX:
+                self._factors.clear()
             factors = self._factors[key] = _packings(self._plan, batches)
         return factors
 
@@ -244,26 +255,13 @@ class HostCounts:
 
     def _bound_the_rest(self) -> None:
         """Bound the hosts that the search may not have come to, by their amounts alone."""
-        most: Ints = np.full(self._fleet.size, np.iinfo(np.int64).max)
-        for class_id, asked in asked_of(self._plan).items():
-            unit = asked.units[-1]
-            of_class = np.zeros(self._fleet.size, dtype=np.int64)
-            of_class += self._shared(class_id, unit)
-            for block_id, block, hosts in self._fleet.spans:
-                if class_id in block.columns:
-                    of_class[hosts] += self._free.times_in_block(block_id, class_id, unit).sum(0)
-            most = np.minimum(most, of_class // asked.units_of(unit))
-        self.at_most = np.where(self.count > 0, self.at_most, most)
-
-    def _shared(self, class_id: ClassId, unit: int) -> int:
-        """How often an amount goes into what all sharing providers have left."""
-        sharing = self._snapshot.sharing
-        providers = {each for several in sharing.by_aggregate.values() for each in several}
-        return sum(
-            self._free.at(at, class_id) // unit
-            for at in filter(None, map(self._snapshot.locate, providers))
-            if class_id in self._snapshot.block(at.block_id).shape.node_types[at.node].classes
+        most: Ints = np.minimum.reduce(
+            [
+                self._free.of_hosts(self._fleet, class_id) // asked.units_of(1)
+                for class_id, asked in asked_of(self._plan).items()
+            ]
         )
+        self.at_most = np.where(self.count > 0, self.at_most, most)
 
 
 def _packings(plan: Plan, batches: Sequence[Batch]) -> tuple[_Packing, ...]:

@@ -16,13 +16,13 @@ import numpy as np
 
 from berth.candidates.assign import PerTree, assign
 from berth.candidates.batch import Batch
-from berth.candidates.budget import Budget
 from berth.candidates.capacity.factors import WAYS_MAX
 from berth.candidates.filter import filter_trees
 from berth.candidates.plan import Plan
 from berth.candidates.request import SearchSettings
 from berth.index.aggregate_sets import Mask
 from berth.index.snapshot import Snapshot
+from berth.model.budget import Budget
 from berth.model.ids import ClassId
 
 

@@ -11,15 +11,14 @@ Source: spec/beyond.md 4.1.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from berth.candidates.capacity.branching import Branching, Steps
 from berth.candidates.capacity.factors import WAYS_MAX, Cut, Factor, Way
-from berth.candidates.capacity.free import Cell
+from berth.candidates.capacity.free import TOGETHER_MAX, Cell
 from berth.index.block import Ints
 
 #: As often as anybody likes; `WAYS_MAX` of these still are an int64.
@@ -55,9 +54,8 @@ def pack(factor: Factor, times: Times, rows: int, steps: Steps, solved: Solved) 
     ways = factor.ways
     if len(ways) == 1:
         return _exactly(_of_one(ways[0], times, rows))
-    sets = _laminar(ways)
-    if sets is not None:
-        return _exactly(_nested(ways, sets, times, rows))
+    if factor.nested is not None:
+        return _exactly(_nested(ways, factor.nested, times, rows))
     if len(ways) > WAYS_MAX:
         return _searched(factor, times, rows, None, solved)
     return _searched(factor, times, rows, steps, solved)
@@ -80,24 +78,6 @@ def _least(takes: Iterable[tuple[Cell, int]], times: Times) -> Ints:
     for each in several[1:]:
         least = np.minimum(least, each)
     return least
-
-
-def _laminar(ways: Sequence[Way]) -> list[tuple[int, Cell, int]] | None:
-    """(ways, cell, amount) of each cell, inner sets first; None if two sets cross, or if ways take
-    different amounts of one cell."""
-    taking: dict[Cell, dict[int, int]] = {}
-    for number, way in enumerate(ways):
-        for cell, amount in way.takes:
-            taking.setdefault(cell, {})[number] = amount
-    sets = []
-    for cell, amounts in taking.items():
-        if len(set(amounts.values())) > 1:
-            return None
-        sets.append((sum(1 << number for number in amounts), cell, next(iter(amounts.values()))))
-    for (inner, _, _), (other, _, _) in combinations(sets, 2):
-        if inner & other not in (0, inner, other):
-            return None
-    return sorted(sets, key=lambda each: each[0].bit_count())
 
 
 def _nested(
@@ -141,8 +121,8 @@ def _searched(
         steps: of the search; None not to search.
     """
     count = _constructed(factor.ways, times, rows)
-    at_most = np.full(rows, _ENDLESS, dtype=np.int64)
-    for cut in factor.cuts():
+    at_most = np.full(rows, TOGETHER_MAX, dtype=np.int64)
+    for cut in factor.cuts:
         at_most = np.minimum(at_most, _of_cut(cut, factor, times, rows))
     open_rows = np.flatnonzero(count < at_most)
     if not len(open_rows) or steps is None:
@@ -180,7 +160,7 @@ def _solved(
     if bounds is None:
         free = key[: len(cells)]
         ways = [way for way, has in zip(factor.ways, key[len(cells) :], strict=True) if has]
-        bounds = Branching(factor._replace(ways=tuple(ways)), cells, steps).solve(free)
+        bounds = Branching(replace(factor, ways=tuple(ways)), cells, steps).solve(free)
         solved[key] = bounds
     return bounds
 
@@ -204,10 +184,9 @@ def _constructed(ways: Sequence[Way], times: Times, rows: int) -> Ints:
 
 
 def _of_cut(cut: Cut, factor: Factor, times: Times, rows: int) -> Ints:
-    having = factor.having()
     total = np.zeros(rows, dtype=np.int64)
     for quotient in cut.quotients:
         least = _least(quotient, times)
-        mask = having[quotient[0][0]]
+        mask = factor.having[quotient[0][0]]
         total += least if mask is None else np.where(mask, least, 0)
     return total // cut.divisor

@@ -10,24 +10,28 @@ Source: spec/beyond.md 4.1, `total`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from functools import partial
+from itertools import takewhile
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from berth.candidates.budget import Budget
 from berth.candidates.capacity.factors import Factor, Way
 from berth.candidates.capacity.filling import asked_of
-from berth.candidates.capacity.free import Cell, Free
+from berth.candidates.capacity.free import Cell, Free, summable, together
 from berth.candidates.capacity.hosts import HostCounts, Piece
-from berth.candidates.fleet import Fleet
+from berth.candidates.fleet import FREE_MAX, Fleet
 from berth.candidates.masks import Rows
 from berth.candidates.plan import Plan
 from berth.index.aggregate_sets import Mask
 from berth.index.block import Ints
 from berth.index.snapshot import Snapshot
+from berth.model.budget import Budget
 from berth.model.ids import ClassId, ProviderId
+
+T = TypeVar("T")
 
 #: The component of a host that shares nothing with any other.
 _ALONE: Final = -1
@@ -60,34 +64,44 @@ class Together:
         self._free = free
         self._budget = budget
         self._asked = asked_of(plan)
-        self._pieces = [_Piece(snapshot, piece) for piece in counts.pieces]
+        self._pieces = [*_until_spent(map(partial(_Piece, snapshot), counts.pieces), budget)]
         self._pieces.sort(key=lambda piece: len(piece.foreign))
         #: The sharing providers that serve any other tree.
-        self._pools = {each for piece in self._pieces for each in piece.pools()}
-        self._components = _Components(snapshot, fleet, self._pools, self._pieces)
-        for piece in self._pieces:
+        self._pools: set[ProviderId] = set()
+        for piece in _until_spent(self._pieces, budget):
+            self._pools |= piece.pools()
+        self._components = _Components(
+            snapshot, fleet, self._pools, _until_spent(self._pieces, budget)
+        )
+        for piece in _until_spent(self._pieces, budget):
             piece.find_own(self._pools)
+        #: Whether it is not known what hosts share: then they are bounded one by one.
+        self._is_cut = budget.ended is not None and bool(snapshot.sharing.by_aggregate)
 
     @property
     def is_shared(self) -> bool:
         """Whether any host may be served by another tree."""
-        return bool(self._pools)
+        return bool(self._pools) or self._is_cut
 
     def total(self, hosts: Mask | None = None) -> Total:
         """How often the request fits on some hosts together; on all by default."""
         count = self._counts.count
         if hosts is not None:
             count = np.where(hosts, count, 0)
+        if self._is_cut:
+            # What fits on one host alone fits on all.
+            return Total(int(count.max(initial=0)), self.at_most(hosts))
         if not self._pools:
-            total = int(count.sum())
+            total = int(summable(count).sum())
             is_exact = self._counts.at_most is self._counts.count
             return Total(total, total if is_exact else self.at_most(hosts))
         of_host = self._components.of_host
         alone = of_host == _ALONE
-        filled = self._filled(hosts)
         # One host alone may do better than all in turn.
-        np.maximum.at(filled, of_host[~alone], count[~alone])
-        return Total(int(count[alone].sum() + filled.sum()), self.at_most(hosts))
+        best = np.zeros(self._components.size, dtype=np.int64)
+        np.maximum.at(best, of_host[~alone], count[~alone])
+        filled = sum(map(max, self._filled(hosts), best.tolist()))
+        return Total(int(summable(count[alone]).sum()) + filled, self.at_most(hosts))
 
     def at_most(self, hosts: Mask | None = None, *, per_host: int | None = None) -> int:
         """No more requests fit some hosts together; all by default.
@@ -100,39 +114,48 @@ class Together:
             at_most = np.where(hosts, at_most, 0)
         if per_host is not None:
             at_most = np.minimum(at_most, per_host)
-        if not self._pools:
+        at_most = summable(at_most)
+        if not self._pools or self._is_cut:
             return int(at_most.sum())
         of_host = self._components.of_host
         alone = of_host == _ALONE
-        most = np.zeros(self._components.size, dtype=np.int64)
+        most = np.zeros(self._components.size, dtype=at_most.dtype)
         np.add.at(most, of_host[~alone], at_most[~alone])
         for cut in self._cuts(hosts):
             most = np.minimum(most, cut)
         return int(at_most[alone].sum() + most.sum())
 
     def _cuts(self, hosts: Mask | None) -> Iterable[Ints]:
-        """For each class what all providers of each component can give."""
+        """For each class what all providers of each component can give; as far as the budget
+        allows."""
         for class_id, asked in self._asked.items():
             for unit in asked.units:
-                total = np.zeros(self._components.size, dtype=np.int64)
+                total: Ints = np.zeros(self._components.size, dtype=np.int64)
                 pools: set[ProviderId] = set()
-                for piece in self._pieces:
+                for piece in _until_spent(self._pieces, self._budget):
                     some = piece.some(hosts)
                     of_rows = self._components.of_host[piece.piece.hosts[some]]
                     shared = of_rows != _ALONE
-                    own = piece.own_times(self._free, class_id, unit)[some]
+                    own = summable(piece.own_times(self._free, class_id, unit)[some])
+                    total = total.astype(np.result_type(total, own), copy=False)
                     np.add.at(total, of_rows[shared], own[shared])
                     pools |= piece.pools_giving(class_id, some)
+                of_pools = [0] * self._components.size
                 for pool in pools:
                     component = self._components.of_pool(pool)
-                    total[component] += self._free.of_provider(pool, class_id) // unit
+                    of_pools[component] += self._free.of_provider(pool, class_id) // unit
+                total = total + (
+                    of_pools if max(of_pools) < FREE_MAX else np.array(of_pools, object)
+                )
+                if self._budget.ended is not None:
+                    return
                 yield total // asked.units_of(unit)
 
-    def _filled(self, hosts: Mask | None) -> Ints:
+    def _filled(self, hosts: Mask | None) -> list[int]:
         """How many placements a construction finds in each component."""
-        filled = np.zeros(self._components.size, dtype=np.int64)
+        filled = [0] * self._components.size
         left: _Left = {}
-        for piece in self._pieces:
+        for piece in _until_spent(self._pieces, self._budget):
             some = piece.some(hosts)
             some = some[self._components.of_host[piece.piece.hosts[some]] != _ALONE]
             if piece.single is not None:
@@ -155,7 +178,7 @@ class Together:
         for pool in np.unique(pools).tolist():
             number = min(self._left(pool, cell, left) // amount for cell, amount in single.takes)
             if single.own is not None:
-                number = min(number, int(single.own[rows[pools == pool]].sum()))
+                number = min(number, int(summable(single.own[rows[pools == pool]]).sum()))
             for cell, amount in single.takes:
                 left[pool, cell] = self._left(pool, cell, left) - number * amount
             yield pool, number
@@ -218,6 +241,11 @@ class Together:
                 left[key] = self._left(*key, left) - number * amount
             placed += number
         return placed
+
+
+def _until_spent(several: Iterable[T], budget: Budget) -> Iterator[T]:
+    """As many of some things as the budget allows."""
+    return takewhile(lambda _: not budget.is_spent(), several)
 
 
 class _Single(NamedTuple):
@@ -336,7 +364,7 @@ class _Piece:
                     times = np.where(rows, times, 0)
                 if choice in self._own_pools:
                     times = np.where(self._own_pools[choice], 0, times)
-                total += times
+                total = together([total, times])
             self._own_times[key] = total
         return total
 
@@ -370,9 +398,8 @@ class _Components:
         snapshot: Snapshot,
         fleet: Fleet,
         pools: set[ProviderId],
-        pieces: Sequence[_Piece],
+        pieces: Iterable[_Piece],
     ) -> None:
-        starts = {span.block_id: span.hosts.start for span in fleet.spans}
         self._parents: list[int] = []
         #: Pool -> the number of its tree; and host -> the number of its tree.
         self._trees: dict[ProviderId, int] = {}
@@ -380,7 +407,7 @@ class _Components:
         for pool in sorted(pools):
             location = snapshot.locate(pool)
             assert location is not None, "the snapshot has the providers that it names"
-            host = starts[location.block_id] + location.row
+            host = fleet.starts[location.block_id] + location.row
             self._trees[pool] = own.setdefault(host, len(own))
         self._parents = list(range(len(own)))
         first: Ints = np.full(fleet.size, _ALONE, dtype=np.int64)

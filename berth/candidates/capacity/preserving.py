@@ -14,10 +14,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from berth.candidates.batch import Batch
-from berth.candidates.budget import Budget
 from berth.candidates.capacity.branching import Steps
 from berth.candidates.capacity.free import Free
-from berth.candidates.capacity.hosts import HostCounts
+from berth.candidates.capacity.hosts import Factors, HostCounts
 from berth.candidates.fleet import Fleet
 from berth.candidates.hosts import Hosts, hosts_of, in_places, serving_each
 from berth.candidates.masks import Rows
@@ -26,6 +25,7 @@ from berth.index.aggregate_sets import Mask
 from berth.index.block import Floats, Ints
 from berth.index.scenario import with_more_used
 from berth.index.snapshot import Location, Snapshot
+from berth.model.budget import Budget
 from berth.model.ids import ClassId, ProviderId
 
 #: (block_id, class) -> an amount for each inventory.
@@ -45,11 +45,12 @@ class Preserving:
         """For candidates of a plan; each flavor has a weight."""
         self._snapshot = snapshot
         self._plan = plan
-        self._flavors = flavors
+        self._flavors: list[tuple[Plan, float, Factors]] = [
+            (flavor, weight, {}) for flavor, weight in flavors
+        ]
         self._budget = budget
         self._steps = Steps(budget)
         self._fleet = Fleet(snapshot)
-        self._starts = {span.block_id: span.hosts.start for span in self._fleet.spans}
         self._taken: _More = {}
         self._before: list[Ints] = []
         self._is_counted: Mask = self._fleet.none()
@@ -61,10 +62,17 @@ class Preserving:
         self._forget()
 
     def losses(self, batch: Batch) -> Floats:
-        """The loss of each candidate of a batch, at least 0."""
-        losses = np.empty(len(batch.positions))
+        """The loss of each candidate of a batch, at least 0; endless where the budget ended before
+        it was known."""
+        losses = np.full(len(batch.positions), np.inf)
+        if self._budget.is_spent():
+            return losses
         for some in self._apart(batch):
-            losses[some] = self._losses(batch.at(some))
+            counted = self._losses(batch.at(some))
+            # What was cut off would look like a loss, or like none.
+            if self._budget.ended is not None:
+                break
+            losses[some] = counted
         return losses
 
     def _apart(self, batch: Batch) -> Iterator[Rows]:
@@ -105,12 +113,13 @@ class Preserving:
 
     def _losses(self, batch: Batch) -> Floats:
         several = hosts_of(self._snapshot, batch)
-        numbers = in_places([self._starts[each.block_id] + each.rows for each in several], several)
+        starts = self._fleet.starts
+        numbers = in_places([starts[each.block_id] + each.rows for each in several], several)
         self._count_before(several, numbers)
         after = with_more_used(self._snapshot, self._with(batch))
         losses = np.zeros(len(numbers))
-        for before, (plan, weight) in zip(self._before, self._flavors, strict=True):
-            left = self._count(after, plan, several)[numbers]
+        for before, (plan, weight, factors) in zip(self._before, self._flavors, strict=True):
+            left = self._count(after, plan, factors, several)[numbers]
             losses += weight * np.maximum(before[numbers] - left, 0)
         return losses
 
@@ -119,11 +128,13 @@ class Preserving:
         if self._is_counted[numbers].all():
             return
         now = with_more_used(self._snapshot, self._taken)
-        for before, (plan, _) in zip(self._before, self._flavors, strict=True):
-            before[numbers] = self._count(now, plan, several)[numbers]
+        for before, (plan, _, factors) in zip(self._before, self._flavors, strict=True):
+            before[numbers] = self._count(now, plan, factors, several)[numbers]
         self._is_counted[numbers] = True
 
-    def _count(self, snapshot: Snapshot, plan: Plan, several: Sequence[Hosts]) -> Ints:
+    def _count(
+        self, snapshot: Snapshot, plan: Plan, factors: Factors, several: Sequence[Hosts]
+    ) -> Ints:
         """cap of some hosts, for all hosts of the fleet."""
         among: dict[int, Mask] = {}
         for hosts in several:
@@ -137,6 +148,7 @@ class Preserving:
             budget=self._budget,
             steps=self._steps,
             among=among,
+            factors=factors,
         )
         return counts.count
 

@@ -73,6 +73,8 @@ class Amount:
         self, kept: int, among: Mask, *, most: int = MAX_INT, above: int = 0
     ) -> Largest | None:
         """The same, but any amount above one and up to another."""
+        if self._asking.budget.is_spent():
+            return None
         most = min(most, self._most(among))
 
         def fit(amount: int, among: Mask) -> Mask:
@@ -103,7 +105,8 @@ class Amount:
         for _, block, hosts in self._asking.fleet.spans:
             columns = block.columns.get(self._class_id)
             if columns is not None:
-                room = columns.room if is_shared else columns.room[:, among[hosts]]
+                room = self._asking.at_once(columns)
+                room = room if is_shared else room[:, among[hosts]]
                 if room.size and self._split is None:
                     most = max(most, int(room.max()))
                 elif room.size:

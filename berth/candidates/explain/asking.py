@@ -9,26 +9,33 @@ anything, are settled by the atoms alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
-from berth.candidates.budget import Budget
+import numpy as np
+from numpy.typing import NDArray
+
 from berth.candidates.explain.atoms import Atom, Part, bits
 from berth.candidates.explain.reduction import Amounts, Reduction
+from berth.candidates.filter import filter_trees
 from berth.candidates.fitting import fitting_hosts
 from berth.candidates.fleet import Fleet
 from berth.candidates.masks import fits, fits_if_unused
 from berth.candidates.plan import Plan, TraitTest
 from berth.candidates.request import CandidatesRequest
 from berth.candidates.resolve import NothingFits, plan_of
+from berth.candidates.structure import bits_of
 from berth.index.aggregate_sets import Mask
+from berth.index.block import Columns
 from berth.index.draining import undrained
 from berth.index.memory import Memory
 from berth.index.scenario import nothing_used
-from berth.index.snapshot import Snapshot
+from berth.index.snapshot import Location, Snapshot
+from berth.model.budget import Budget
 from berth.model.ids import ClassId
+from berth.model.inventory import MAX_INT
 
 #: What the searches of one explanation keep takes at most about this many bytes.
 _KEPT_BYTES_MAX: Final = 16 << 20
@@ -75,6 +82,9 @@ class Asking:
                 name = atom.asked[0]
                 self._of_class[name] = self._of_class.get(name, 0) | 1 << number
         self._groups = tuple(groups.values())
+        #: Atoms of one group -> the hosts that were asked, and those of them that fit. Every prefix
+        #: asks for all groups before its own.
+        self._asked: dict[int, tuple[Mask, Mask]] = {}
         #: The atom that nothing is drained, if there is one.
         self.drains = bits(n for n, atom in enumerate(atoms) if atom.part is Part.DRAINS)
 
@@ -132,21 +142,53 @@ class Asking:
             self._alone[number] = hosts
         return hosts
 
+    def at_once(self, columns: Columns) -> NDArray[np.integer | np.floating]:
+        """The most that each inventory can give at once."""
+        if self._is_unused:
+            return np.minimum(columns.capacity, columns.max_unit)
+        return columns.room
+
+    def conditions_on(self, atom: Atom, kept: int) -> Iterator[int]:
+        """Those of some atoms that a provider must meet by itself to serve the class of another.
+
+        Other providers may bring the traits of the unsuffixed group, if it splits the amount or
+        keeps another class.
+        """
+        own = [n for n, each in enumerate(self.atoms) if kept >> n & 1 and each.group == atom.group]
+        has_others = any(self.atoms[number].asked for number in own)
+        alone = bool(atom.group) or not (has_others or self.reduction.is_split(atom))
+        yield from bits_of(kept & self.drains)
+        for number in own:
+            item = self.reduction.trait_item(self.atoms[number])
+            is_brought = item is not None and not item.is_negated and not alone
+            if self.atoms[number].asked is None and not is_brought:
+                yield number
+
     def having(self, number: int) -> Mask:
         """The hosts that have any inventory of the class of an atom."""
         return self._giving(number, 0)
 
-    def fit(self, kept: int, *, among: Mask | None = None, amounts: Amounts | None = None) -> Mask:
+    def fit(
+        self,
+        kept: int,
+        *,
+        among: Mask | None = None,
+        fitted: int = 0,
+        amounts: Amounts | None = None,
+    ) -> Mask:
         """The hosts that fit some atoms.
 
         Args:
             among: the hosts that count; None for all.
+            fitted: atoms that these hosts fit.
             amounts: what to ask for instead.
         """
+        if self.budget.is_spent():
+            return self.fleet.none()
         amounts = amounts or {}
         if kept & self.drains:
-            return self._fit_undrained(kept, among, amounts)
-        bound = self._bound(kept, among, amounts)
+            return self._fit_undrained(kept, among, fitted, amounts)
+        bound = self._bound(kept & ~fitted, among, amounts)
         if not bound.any():
             return bound
         if self.are_independent(kept):
@@ -156,11 +198,11 @@ class Asking:
             return bound
         return self._search(kept, amounts, bound)
 
-    def _fit_undrained(self, kept: int, among: Mask | None, amounts: Amounts) -> Mask:
+    def _fit_undrained(self, kept: int, among: Mask | None, fitted: int, amounts: Amounts) -> Mask:
         """`fit` with drains. A drain only takes providers away, so only hosts that would fit
         without are asked, and of those only the ones that may have lost a provider."""
         bound = self._bound(self.drains, among, {})
-        fitting = self.fit(kept & ~self.drains, among=bound, amounts=amounts)
+        fitting = self.fit(kept & ~self.drains, among=bound, fitted=fitted, amounts=amounts)
         affected = fitting & self._affected
         if affected.any():
             fitting &= ~affected
@@ -180,10 +222,27 @@ class Asking:
         for number, amount in changed.items():
             settled &= self._locally_giving(number, amount)
         rest = bound & ~self.fleet.settled
-        return settled | self._search(kept, changed, rest) if rest.any() else settled
+        if not rest.any():
+            return settled
+        if changed:
+            return settled | self._search(kept, changed, rest)
+        return settled | self._asked_once(kept, rest)
+
+    def _asked_once(self, kept: int, among: Mask) -> Mask:
+        """Those of some hosts that fit some atoms; each host is asked once."""
+        asked, fitting = self._asked.get(kept) or (self.fleet.none(), self.fleet.none())
+        new = among & ~asked
+        if new.any():
+            if 2 * self.fleet.size * len(self._asked) > _KEPT_BYTES_MAX:
+                self._asked.clear()
+            asked, fitting = asked | new, fitting | self._search(kept, {}, new)
+            self._asked[kept] = asked, fitting
+        return among & fitting
 
     def _meeting(self, number: int) -> Mask:
         """The hosts that fit an atom alone that asks for no class."""
+        if self.budget.is_spent():
+            return self.fleet.none()
         item = self.reduction.trait_item(self.atoms[number])
         if item is None:
             return self._search(1 << number, {}, None)
@@ -207,6 +266,8 @@ class Asking:
 
     def _giving(self, number: int, amount: int) -> Mask:
         """The hosts that fit an amount of the class of an atom alone."""
+        if self.budget.is_spent():
+            return self.fleet.none()
         giving = self._locally_giving(number, amount)
         if self.fleet.is_settled:
             return giving
@@ -233,6 +294,9 @@ class Asking:
     def _giving_of_class(self, class_id: ClassId, amount: int) -> Mask:
         fit = fits_if_unused if self._is_unused else fits
         giving = self.fleet.none()
+        if amount > MAX_INT:
+            # A query string may ask for any amount, and no inventory gives so much.
+            return giving
         for _, block, hosts in self.fleet.spans:
             if class_id in block.columns and not amount:
                 giving[hosts] = True
@@ -246,6 +310,25 @@ class Asking:
         rows = None if among is None else self.fleet.by_block(among)
         return self.fleet.of_blocks(self._rows(request, self.snapshot_of(kept), rows))
 
+    def sharing_with(self, kept: int, hosts: Mask) -> Mapping[ClassId, set[Location]]:
+        """The sharing providers of other trees that may serve, on some hosts, a group that asks for
+        a class: they meet the conditions on it that are kept, drains and amounts aside."""
+        kept &= ~self.drains
+        giving: dict[ClassId, set[Location]] = {}
+        if not self._present.sharing.by_aggregate:
+            return giving
+        nothing = {n: 0 for n in bits_of(kept) if self.atoms[n].asked}
+        plan = self.plan(kept, nothing)
+        if plan is None:
+            return giving
+        among = self.fleet.by_block(hosts)
+        for trees in filter_trees(self.snapshot, plan, self.budget, among=among):
+            for demand in plan.demands:
+                for choice, mask in trees.masks[demand.query_id].items():
+                    for class_id, _ in demand.amounts if choice >= trees.block.shape.size else ():
+                        giving.setdefault(class_id, set()).update(trees.locations(choice, mask))
+        return giving
+
     def plan(self, kept: int, amounts: Amounts) -> Plan | None:
         """The plan of some atoms; None if nothing fits without a search.
 
@@ -257,8 +340,8 @@ class Asking:
     def _bound(self, kept: int, among: Mask | None, amounts: Amounts) -> Mask:
         """The hosts that fit each of some atoms alone."""
         bound = self.fleet.all() if among is None else among.copy()
-        for number in range(len(self.atoms)):
-            if kept & ~self._relations & 1 << number and number not in amounts:
+        for number in bits_of(kept & ~self._relations):
+            if number not in amounts:
                 bound &= self.alone(number)
         return bound
 

@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal, NamedTuple
 
 from berth.candidates.references import UnknownName, UnknownReference
 from berth.index.named import NamedProvider
+from berth.model.inventory import Reason
 
 
 class Verdict(Enum):
@@ -83,9 +85,6 @@ class Relaxation(NamedTuple):
     at_least: bool
 
 
-Reason = Literal["used", "capacity", "max_unit", "min_unit", "step_size", "no_inventory"]
-
-
 class Inventory(NamedTuple):
     """What the provider that could give most has of a class."""
 
@@ -101,27 +100,52 @@ class Shortage(NamedTuple):
     Attributes:
         possible: the largest smaller amount with which the host fits, 0 if there is none.
         best: None if no provider has any inventory.
+        unmet: the conditions on its group that `best` does not meet; it could give the amount, or
+            none there meets them.
     """
 
     asked: int
     possible: int
     reason: Reason
     best: Inventory | None
+    unmet: tuple[str, ...] = ()
 
 
 class Lack(NamedTuple):
-    """An atom that a host lacks; `shortage` if it asks for a class."""
+    """An atom that a host lacks; `asked`, a class, and `shortage` if it asks for one."""
 
     at: str
     text: str
-    shortage: Shortage | None
+    asked: str | None = None
+    shortage: Shortage | None = None
 
 
 class NearHost(NamedTuple):
-    """A host that fits if nothing of what it lacks is asked for; it needs all of that."""
+    """A host that fits if nothing of what it lacks is asked for; it needs all of that.
+
+    Attributes:
+        is_named: whether the request names it, or a provider of its tree.
+    """
 
     host: NamedProvider
     lacks: tuple[Lack, ...]
+    is_named: bool
+
+
+class Impossible(NamedTuple):
+    """Some atoms that no host meets together even with nothing used, each of them needed.
+
+    Attributes:
+        most: of one amount: the largest that any host could give.
+        on_host, providers: if splitting it would help: what one host has, on how many providers.
+    """
+
+    at: tuple[str, ...]
+    kind: Literal["amount", "no_inventory", "classes", "relation", "conditions"]
+    text: str
+    most: int | None = None
+    on_host: int | None = None
+    providers: int | None = None
 
 
 class Ineffective(NamedTuple):
@@ -138,6 +162,9 @@ class Explanation:
         binding: the atoms of which each alone keeps every host from fitting.
         relaxations, split_would_fit, nearest: None if some host fits, or if not asked for.
         split_would_fit: the hosts that fit if every amount could come from several providers.
+        impossible: what no host could hold even with nothing used.
+        instead: (pointer, suggestion) -> the hosts that fit with it instead of an unknown name, of
+            those that were searched.
         paint: one byte for each host, in ascending order of root uuids: see spec/beyond.md 3.6.
         is_complete: whether no figure was cut short.
     """
@@ -150,7 +177,9 @@ class Explanation:
     relaxations: tuple[Relaxation, ...] | None = None
     split_would_fit: Count | None = None
     nearest: tuple[NearHost, ...] | None = None
+    impossible: tuple[Impossible, ...] = ()
     unknown_names: tuple[UnknownName, ...] = ()
+    instead: Mapping[tuple[str, str], int] = field(default_factory=dict)
     unknown_references: tuple[UnknownReference, ...] = ()
     ineffective: tuple[Ineffective, ...] = ()
     paint: bytes | None = None

@@ -66,7 +66,10 @@ class Relaxing:
         """Those of some changes with which some host fits, the most helpful first."""
         helpful = []
         for atoms in several:
-            hosts = self.asking.fit(self.without(atoms), among=self.among(atoms))
+            if self.asking.budget.is_spent():
+                break
+            fitted = (1 << atoms[0]) - 1
+            hosts = self.asking.fit(self.without(atoms), among=self.among(atoms), fitted=fitted)
             if hosts.any():
                 helpful.append(Dropped(atoms, hosts, is_cut(self.asking)))
         return sorted(helpful, key=lambda dropped: -np.count_nonzero(dropped.hosts))

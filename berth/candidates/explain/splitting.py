@@ -52,7 +52,8 @@ def _promising(asking: Asking, request: CandidatesRequest) -> Mask:
         for class_id, amount in amounts.items():
             # Another tree may share what a tree has none of.
             if class_id in block.columns and class_id not in asking.snapshot.sharing.classes:
-                rows &= block.columns[class_id].room.sum(axis=0, dtype=np.int64) >= amount
+                room = asking.at_once(block.columns[class_id])
+                rows &= room.sum(axis=0, dtype=np.float64) >= amount
         hosts[span.hosts] = rows
     # One provider serves these, split or not.
     return hosts & ~asking.fleet.settled

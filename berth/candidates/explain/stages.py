@@ -32,7 +32,10 @@ def prefixes_of(asking: Asking) -> list[Prefix]:
     """The hosts that the first atoms leave: none of them, one, two ... and all."""
     prefixes = [Prefix(asking.fit(0), is_cut(asking))]
     for number in range(len(asking.atoms)):
-        hosts = asking.fit((2 << number) - 1, among=prefixes[-1].hosts)
+        if asking.budget.is_spent():
+            return [*prefixes, *[Prefix(asking.fleet.none(), True)] * (len(asking.atoms) - number)]
+        before = (1 << number) - 1
+        hosts = asking.fit(before | 1 << number, among=prefixes[-1].hosts, fitted=before)
         prefixes.append(Prefix(hosts, is_cut(asking)))
     return prefixes
 

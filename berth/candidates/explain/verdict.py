@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from berth.candidates.explain.asking import Asking
-from berth.candidates.explain.atoms import DRAINS_TEXT
-from berth.candidates.explain.explanation import HostCounts, Relaxation, Verdict
+from berth.candidates.explain.atoms import DRAINS_TEXT, bits
+from berth.candidates.explain.explanation import HostCounts, Impossible, Relaxation, Verdict
 from berth.candidates.references import UnknownName
 from berth.index.aggregate_sets import Mask
 
@@ -37,7 +37,10 @@ def verdict_of(
     if not counts.fit_if_empty.hosts:
         # Nothing is said of what could fit, before all hosts were looked at.
         return Verdict.GAVE_UP if counts.fit_if_empty.at_least else Verdict.NEVER
-    return Verdict.FRAGMENTED if _is_enough_free(asking, if_empty) else Verdict.USED_UP
+    is_enough_free = _is_enough_free(asking, if_empty)
+    if asking.budget.is_spent():
+        return Verdict.GAVE_UP
+    return Verdict.FRAGMENTED if is_enough_free else Verdict.USED_UP
 
 
 def _is_enough_free(asking: Asking, hosts: Mask) -> bool:
@@ -48,22 +51,28 @@ def _is_enough_free(asking: Asking, hosts: Mask) -> bool:
         if atom.asked is not None:
             name, amount = atom.asked
             asked[name] = asked.get(name, 0) + amount
-    trees = hosts | asking.fleet.pools_serving(hosts)
-    class_ids = asking.snapshot.names.class_ids
-    return all(asking.fleet.free(trees, class_ids[name]) >= n for name, n in asked.items())
+    sharing = asking.sharing_with(bits(range(len(asking.atoms))), hosts)
+    ids = asking.snapshot.names.class_ids
+    return all(
+        not asking.budget.is_spent()
+        and asking.fleet.free(hosts, ids[name], sharing.get(ids[name], ())) >= amount
+        for name, amount in asked.items()
+    )
 
 
 def summary_of(
     verdict: Verdict,
     counts: HostCounts,
     unknown: Sequence[UnknownName],
+    impossible: Sequence[Impossible],
     relaxations: Sequence[Relaxation],
 ) -> str:
-    """One or two sentences, and what would help most."""
+    """One or two sentences, what is impossible, and what would help most."""
     others = [each for each in relaxations if each.texts != (DRAINS_TEXT,)]
     # The sentence of this verdict says what fits without drains.
     helpful = others if verdict is Verdict.DRAINED else relaxations
-    sentences = [_said(verdict, counts, unknown), _helpful(helpful)]
+    why = [each.text for each in impossible[:1]]
+    sentences = [_said(verdict, counts, unknown), *why, _helpful(helpful)]
     return " ".join(filter(None, sentences))
 
 
@@ -100,13 +109,19 @@ def _unknown_text(unknown: UnknownName) -> str:
 def _helpful(relaxations: Sequence[Relaxation]) -> str:
     sentences = []
     for relaxation in relaxations[:_NAMED_MAX]:
-        without = " and ".join(map(_condition, relaxation.texts))
-        sentences.append(f"Without {without}, {_hosts(relaxation.hosts)}.")
+        sentences.append(f"{_change(relaxation.texts)}, {_hosts(relaxation.hosts)}.")
         if relaxation.reduce_to and relaxation.hosts_reduced:
             amount, number = relaxation.reduce_to, relaxation.hosts_reduced
             less = _reduced(relaxation.texts[0], amount)
             sentences[-1] = f"With {less}, {_hosts(number)}."
     return " ".join(sentences)
+
+
+def _change(texts: Sequence[str]) -> str:
+    """Without some conditions; for `on cn7` alone: `On any other host`."""
+    if len(texts) == 1 and texts[0].startswith("on "):
+        return "On any other host"
+    return f"Without {' and '.join(map(_condition, texts))}"
 
 
 def _condition(text: str) -> str:

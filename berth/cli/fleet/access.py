@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of every command that speaks to a service: which one, and as whom."""
+"""Which service or database a command uses, and as whom: one rule for all of them.
+
+Source: docs/command-line.md.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,16 @@ import functools
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from berth.cli.client_file import find_client_file, read_client_file
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
 from berth.cli.options import OPTIONS, ConfigurationSource
+from berth.extras import ServiceNotInstalled, needs_service
 
 if TYPE_CHECKING:
     from berth.cli.fleet.client import Client
@@ -23,12 +28,15 @@ if TYPE_CHECKING:
 #: The variables that name Keystone, or a plugin of keystoneauth that needs no Keystone.
 _KEYSTONE_VARIABLES = ("OS_AUTH_URL", "OS_ENDPOINT", "OS_AUTH_TYPE")
 
+URL_OPTION = click.option(
+    "--url",
+    metavar="URL",
+    help="The service.  [env var: BERTH_URL; default: that of client.yaml, or else the database, "
+    "without a service]",
+)
+
 SERVICE_OPTIONS = (
-    click.option(
-        "--url",
-        metavar="URL",
-        help="The service.  [env var: BERTH_URL; default: the database, without a service]",
-    ),
+    URL_OPTION,
     click.option("--token", metavar="TOKEN", help="Authenticate with it.  [env var: OS_TOKEN]"),
     click.option(
         "--os-cloud",
@@ -37,17 +45,20 @@ SERVICE_OPTIONS = (
     ),
 )
 
-JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="Print the API's answer.")
+#: What names a service instead of a database.
+_INSTEAD: Final = "--url or BERTH_URL"
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Which service a command speaks to, and as whom; the first that is given.
+    """Which service a command uses, and as whom; the first that is given.
 
-    1. `url` with `token`, with BERTH_USER and BERTH_PASSWORD, or with one of the next two.
-    2. `cloud`, an entry of clouds.yaml.
-    3. The usual variables of OpenStack's clients, such as OS_AUTH_URL.
-    4. The database of the configuration, in this process.
+    1. The database of `source`, if that has files.
+    2. `url` with `token`, with BERTH_USER and BERTH_PASSWORD, or with one of the next two.
+    3. `cloud`, an entry of clouds.yaml.
+    4. The usual variables of OpenStack's clients, such as OS_AUTH_URL.
+    5. The service of client.yaml.
+    6. The database of the configuration in the usual places, in this process.
     """
 
     url: str | None
@@ -56,44 +67,75 @@ class Access:
     source: ConfigurationSource
     as_json: bool = False
 
+    def is_of_service(self, variables: Mapping[str, str]) -> bool:
+        """Whether it is a service, and not a database.
+
+        Args:
+            variables: the environment.
+        """
+        return not self.source.is_given and bool(
+            self.url
+            or self.cloud
+            or any(name in variables for name in _KEYSTONE_VARIABLES)
+            or find_client_file(variables)
+        )
+
     @contextmanager
-    def client(self) -> Iterator[Client]:
+    def client(self, *, creates: bool = False) -> Iterator[Client]:
         """A client of the service, or of the database.
 
+        Args:
+            creates: create the database if it does not exist, and change it even if nothing names
+                it.
+
         Raises:
-            CommandFailed: the options contradict each other, or name nobody (USAGE).
+            CommandFailed: the options contradict each other, or name nobody (USAGE); there is no
+                such database (DATABASE); or the command would change one that nothing names
+                (UNSAFE).
             SchemaNotReady, DatabaseUnavailable: see `PlacementDirect`.
         """
         # Deferred: `--help` does not need it.
         from berth.cli.fleet.client import of_transport
 
         with ExitStack() as stack:
-            transport = connect(self, os.environ, stack)
+            transport = connect(self, os.environ, stack, creates=creates)
             client: Client = of_transport(transport, as_json=self.as_json)
             yield client
 
 
-def accessing(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of `Access`, and `--json`; the command gets an `Access`."""
+def accessing_with_json(text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add the options of `Access`, and `--json`; the command gets an `Access`.
 
-    def with_access(
-        debug: bool,
-        url: str | None,
-        token: str | None,
-        os_cloud: str | None,
-        config_file: tuple[str, ...],
-        config_dir: tuple[str, ...],
-        as_json: bool,
-        **options: object,
-    ) -> None:
-        source = ConfigurationSource(config_file, config_dir, debug)
-        command(access_of(os.environ, url, token, os_cloud, source, as_json=as_json), **options)
+    Args:
+        text: the help of `--json`.
+    """
+    json_option = click.option("--json", "as_json", is_flag=True, help=text)
 
-    functools.update_wrapper(with_access, command)
-    decorated: Callable[..., None] = click.pass_obj(with_access)
-    for option in reversed((JSON_OPTION, *SERVICE_OPTIONS, *OPTIONS)):
-        decorated = option(decorated)
-    return decorated
+    def with_options(command: Callable[..., None]) -> Callable[..., None]:
+        def with_access(
+            debug: bool,
+            url: str | None,
+            token: str | None,
+            os_cloud: str | None,
+            config_file: tuple[str, ...],
+            config_dir: tuple[str, ...],
+            as_json: bool,
+            **options: object,
+        ) -> None:
+            source = ConfigurationSource(config_file, config_dir, debug)
+            command(access_of(os.environ, url, token, os_cloud, source, as_json=as_json), **options)
+
+        functools.update_wrapper(with_access, command)
+        decorated: Callable[..., None] = click.pass_obj(with_access)
+        for option in reversed((json_option, *SERVICE_OPTIONS, *OPTIONS)):
+            decorated = option(decorated)
+        return decorated
+
+    return with_options
+
+
+#: For a command whose `--json` prints what the service has answered.
+accessing = accessing_with_json("Print the API's answer.")
 
 
 def access_of(
@@ -108,9 +150,9 @@ def access_of(
     """The options, completed by the environment unless they name a database.
 
     Raises:
-        CommandFailed: they name both a service and a database (USAGE).
+        CommandFailed: they name both a service and a database, or the URL is none (USAGE).
     """
-    if source.files or source.dirs:
+    if source.is_given:
         if url or token or cloud:
             raise CommandFailed(
                 "--config-file and --config-dir name a database, and --url, --token and --os-cloud "
@@ -119,12 +161,44 @@ def access_of(
             )
         return Access(None, None, None, source, as_json)
     return Access(
-        url or variables.get("BERTH_URL"),
-        token or variables.get("OS_TOKEN"),
-        cloud or variables.get("OS_CLOUD"),
+        named_url(variables, url),
+        token or variables.get("OS_TOKEN") or None,
+        cloud or variables.get("OS_CLOUD") or None,
         source,
         as_json,
     )
+
+
+def service_url(
+    variables: Mapping[str, str], url: str | None, source: ConfigurationSource
+) -> str | None:
+    """The URL of the service that the options, the environment or client.yaml name, if any.
+
+    Raises:
+        CommandFailed: it is not the URL of a service (USAGE).
+        BadConfiguration: client.yaml is wrong.
+    """
+    named = named_url({} if source.is_given else variables, url)
+    if named is None and not source.is_given and (path := find_client_file(variables)):
+        return read_client_file(path).url
+    return named
+
+
+def named_url(variables: Mapping[str, str], url: str | None) -> str | None:
+    """The URL of an option, or else of BERTH_URL.
+
+    Raises:
+        CommandFailed: it is not the URL of a service (USAGE).
+    """
+    named = url or variables.get("BERTH_URL") or None
+    if named is not None and not named.startswith(("http://", "https://")):
+        example = "127.0.0.1:8778" if "://" in named else named
+        raise CommandFailed(
+            f"{'--url' if url else 'BERTH_URL'} must begin with http:// or https://, as in "
+            f"http://{example}",
+            ExitCode.USAGE,
+        )
+    return named
 
 
 def connect(
@@ -133,42 +207,77 @@ def connect(
     stack: ExitStack,
     *,
     read_only: bool = False,
+    changes: bool = False,
+    creates: bool = False,
+    is_quiet: bool = False,
 ) -> Transport:
-    """Connect to what was named.
+    """Connect to what was named; of a database, say on stderr which it is.
 
     Args:
         stack: closes the database.
         read_only: change nothing in the database.
+        changes: the command changes something: refuse now what a database that nothing names
+            refuses to the first request.
+        creates: see `Access.client`.
+        is_quiet: say nothing.
 
     Raises:
         CommandFailed: nobody, or only somebody, is named (USAGE), or an extra is missing
-            (UNSUPPORTED).
-        BadConfiguration: keystoneauth refuses what the variables say.
+            (UNSUPPORTED); see `Access.client` for databases.
+        BadConfiguration: keystoneauth refuses what the variables or client.yaml say.
         SchemaNotReady, DatabaseUnavailable: see `PlacementDirect`.
     """
-    if access.source.files or access.source.dirs:
-        return _database(access, stack, read_only=read_only)
-    return (
-        _with_url(access, variables)
-        or _with_keystone(access, variables)
-        or _database(access, stack, read_only=read_only)
-    )
+    if access.is_of_service(variables):
+        transport = (
+            _with_url(access, variables)
+            or _with_keystone(access, variables)
+            or _with_file(access, variables)
+        )
+        if transport is not None:
+            return transport
+    if access.url is not None:
+        raise CommandFailed(
+            f"{access.url} needs authentication: --token or OS_TOKEN, BERTH_USER and "
+            "BERTH_PASSWORD, --os-cloud, or OS_AUTH_URL",
+            ExitCode.USAGE,
+        )
+    if access.token is not None:
+        raise CommandFailed(
+            "a token is for a service: name it with --url or BERTH_URL", ExitCode.USAGE
+        )
+    try:
+        with needs_service():
+            return _database(
+                *(access, stack),
+                read_only=read_only,
+                changes=changes,
+                creates=creates,
+                is_quiet=is_quiet,
+            )
+    except ServiceNotInstalled as error:
+        raise CommandFailed(
+            "no service is named: set --url or BERTH_URL, and --token or OS_TOKEN. To open a "
+            "database without a service, install berth's own: pip install 'berthd[service]'",
+            ExitCode.UNSUPPORTED,
+        ) from error
 
 
-def _with_url(access: Access, variables: Mapping[str, str]) -> Transport | None:
+def _with_url(
+    access: Access, variables: Mapping[str, str], *, cafile: str | None = None
+) -> Transport | None:
     user, password = variables.get("BERTH_USER"), variables.get("BERTH_PASSWORD")
     if access.url is None or not (access.token or user):
         return None
     # Deferred: the database does not need it.
     from berth.hosts import transports
 
-    cafile = variables.get("OS_CACERT")
+    trusted = variables.get("OS_CACERT") or cafile
     transport: Transport
     if access.token:
-        transport = transports.with_token(access.url, access.token, cafile=cafile)
+        transport = transports.with_token(access.url, access.token, cafile=trusted)
     else:
         transport = transports.with_http_basic(
-            access.url, user or "", password or "", cafile=cafile
+            access.url, user or "", password or "", cafile=trusted
         )
     return transport
 
@@ -201,18 +310,52 @@ def _with_cloud(cloud: str, url: str | None) -> Transport:
     return transport
 
 
-def _database(access: Access, stack: ExitStack, *, read_only: bool) -> Transport:
-    if access.url is not None:
-        raise CommandFailed(
-            f"{access.url} needs authentication: --token or OS_TOKEN, BERTH_USER and "
-            "BERTH_PASSWORD, --os-cloud, or OS_AUTH_URL",
-            ExitCode.USAGE,
-        )
-    if access.token is not None:
-        raise CommandFailed(
-            "a token is for a service: name it with --url or BERTH_URL", ExitCode.USAGE
-        )
-    # Deferred: it imports the whole service.
-    from berth.direct import PlacementDirect
+def _with_file(access: Access, variables: Mapping[str, str]) -> Transport | None:
+    """The service of client.yaml; a token or a user that the caller names replaces the file's."""
+    path = find_client_file(variables)
+    # The file's secret is for the file's service alone.
+    if path is None or access.url is not None:
+        return None
+    # Deferred: the database does not need it.
+    from berth.hosts.transports import of_service
 
-    return stack.enter_context(PlacementDirect(access.source.load(), read_only=read_only))
+    service = read_client_file(path)
+    own: Transport | None = _with_url(
+        replace(access, url=service.url), variables, cafile=service.cafile
+    )
+    return own or of_service(service)
+
+
+def _database(
+    access: Access,
+    stack: ExitStack,
+    *,
+    read_only: bool,
+    changes: bool,
+    creates: bool,
+    is_quiet: bool,
+) -> Transport:
+    # Deferred: they import the whole service.
+    from berth.cli import local_database
+    from berth.direct import PlacementDirect, ReadOnly
+
+    settings = local_database.database_of(
+        access.source,
+        changes=changes,
+        must_exist=not creates,
+        is_quiet=is_quiet,
+        instead=_INSTEAD,
+    )
+
+    @contextmanager
+    def refusing_changes() -> Iterator[None]:
+        try:
+            yield
+        except ReadOnly as error:
+            raise local_database.refusal(settings, _INSTEAD) from error
+
+    stack.enter_context(refusing_changes())
+    may_change = creates or local_database.is_named(settings)
+    return stack.enter_context(
+        PlacementDirect(settings.conf, read_only=read_only or not may_change)
+    )

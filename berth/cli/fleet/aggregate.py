@@ -13,6 +13,7 @@ from berth.cli.fleet.access import Access, accessing
 from berth.cli.fleet.completing import provider_names
 from berth.cli.fleet.generations import generation_option
 from berth.cli.fleet.provider import provider_argument
+from berth.cli.output import say
 
 if TYPE_CHECKING:
     from berth.cli.fleet.client import Client
@@ -48,8 +49,9 @@ def aggregate() -> None:
 @accessing
 def list_aggregates(access: Access, reference: str | None, labels: Sequence[str]) -> None:
     """List aggregates with their labels and the number of their members."""
-    # Deferred: `--help` does not need it.
+    # Deferred: `--help` does not need them.
     from berth.cli.fleet.client import AGGREGATES, print_answer
+    from berth.cli.fleet.warned import warn
 
     if reference and labels:
         raise click.UsageError("--provider and --label exclude each other")
@@ -58,6 +60,10 @@ def list_aggregates(access: Access, reference: str | None, labels: Sequence[str]
             _list_of_provider(client, reference)
             return
         answer = client.get(AGGREGATES, [("label", label) for label in labels])
+        if labels and not answer.json()["aggregates"]:
+            warn(
+                f"no aggregate has the label{'s' if len(labels) > 1 else ''} {' and '.join(labels)}"
+            )
         if access.as_json:
             print_answer(answer)
         else:
@@ -71,7 +77,7 @@ def _print_aggregates(aggregates: Sequence[Json]) -> None:
     )
     if rows:
         print_columns(("NAME", "UUID", "MEMBERS", "LABELS"), rows, right=["MEMBERS"])
-    click.echo(counted(len(rows), "aggregate"))
+    say(counted(len(rows), "aggregate"))
 
 
 def _others(item: Json) -> str:
@@ -92,7 +98,7 @@ def _list_of_provider(client: Client, reference: str) -> None:
     uuids = sorted(answer.json()["aggregates"], key=labels.describe)
     if uuids:
         print_columns(("AGGREGATE", "UUID"), [[labels.describe(uuid), uuid] for uuid in uuids])
-    click.echo(counted(len(uuids), "aggregate"))
+    say(counted(len(uuids), "aggregate"))
 
 
 @aggregate.command()
@@ -122,7 +128,7 @@ def label(access: Access, name: str, labels: Sequence[str], replace: bool) -> No
         if access.as_json:
             print_answer(answer)
         else:
-            click.echo(f"labelled {uuid}: {_words(body['labels'])}")
+            say(f"labelled {uuid}: {_words(body['labels'])}")
 
 
 def _words(labels: dict[str, str]) -> str:
@@ -193,12 +199,15 @@ def _put(
     # Deferred: `--help` does not need them.
     from berth.cli.fleet.client import print_answer
     from berth.cli.fleet.references import Labels, described, uuid_of
+    from berth.cli.fleet.warned import warn
 
     labels = Labels(client)
     named = {uuid for name in names for uuid in labels.aggregates(name)}
     path = f"/resource_providers/{uuid_of(client, reference)}/aggregates"
     body = client.read(path)
     present = set() if is_replaced else set(body["aggregates"])
+    if is_removed and (missing := named - present):
+        warn(f"{reference} is not in {described(labels, missing)}")
     body["aggregates"] = sorted(present - named if is_removed else present | named)
     if generation is not None:
         body["resource_provider_generation"] = generation
@@ -207,4 +216,4 @@ def _put(
         print_answer(answer)
     else:
         words = described(labels, answer.json()["aggregates"])
-        click.echo(f"{reference} is in {words or 'no aggregate'}")
+        say(f"{reference} is in {words or 'no aggregate'}")

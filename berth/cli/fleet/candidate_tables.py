@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-import click
-
 from berth.cli.columns import amount, counted, print_columns
 from berth.cli.fleet.claims import shown
 from berth.cli.fleet.references import names_of
+from berth.cli.output import say
 
 if TYPE_CHECKING:
     from berth.cli.fleet.client import Client
@@ -38,7 +37,7 @@ def print_candidates(client: Client, answer: Json, limit: int) -> None:
     ]
     score = ["SCORE"] if "score" in candidates[0] else []
     print_columns(["HOST", "GIVES", *score, "AFTER"], rows, right=["SCORE"])
-    click.echo(
+    say(
         f"{counted(len(candidates), 'candidate')} on {counted(len(set(hosts)), 'host')}; "
         f"{_rest(answer, is_full=len(candidates) == limit)}"
     )

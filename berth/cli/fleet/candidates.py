@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -58,7 +59,7 @@ def candidates(
     from berth.cli.fleet.candidate_tables import print_candidates
     from berth.cli.fleet.client import print_answer
     from berth.cli.fleet.explanations import print_explanations
-    from berth.cli.fleet.warned import print_warnings
+    from berth.cli.fleet.warned import warnings_in
 
     options = {"limit": limit, "per_host": per_host, "order": order}
     body = {
@@ -74,11 +75,28 @@ def candidates(
             print_answer(answer)
         elif every:
             print_candidates(client, result, body["limit"])
-            print_warnings(result.get("warnings", ()))
         elif explanation := result.get("explanation"):
             print_explanations(explanation)
     if not every:
-        raise CommandFailed("nothing fits", ExitCode.NOTHING_FITS)
+        raise nothing_fits(body, warnings_in(answer), "nothing fits")
+
+
+def nothing_fits(
+    body: Mapping[str, Any], warnings: Iterable[Mapping[str, str]], sentence: str
+) -> CommandFailed:
+    """The failure where nothing fits, or where the request insists on what does not exist."""
+    # Deferred: `--help` does not need it.
+    from berth.cli.fleet.warned import narrowing
+
+    # What does not exist in an assumed fleet may well exist.
+    names = [] if "what_if" in body else narrowing(warnings)
+    if names:
+        return CommandFailed(
+            "nothing fits, because the request names what does not exist: "
+            f"{', '.join(dict.fromkeys(names))}",
+            ExitCode.SERVICE,
+        )
+    return CommandFailed(sentence, ExitCode.NOTHING_FITS)
 
 
 def ask(client: Client, body: dict[str, Any]) -> Any:

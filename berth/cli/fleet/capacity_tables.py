@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-import click
-
 from berth.cli.columns import amount, print_columns, print_line
-from berth.cli.fleet.warned import print_warnings
+from berth.cli.output import say
 
 if TYPE_CHECKING:
     from berth.cli.fleet.references import Json
@@ -33,7 +31,7 @@ def print_capacities(answer: Json, by: Sequence[str]) -> None:
         rows = [row for name, each in counted.items() for row in _rows(name, each, by)]
         print_columns(heads, rows, right=(*counts, "HOSTS"))
     elif not flavors:
-        click.echo("There are no flavors.")
+        say("There are no flavors.")
     for name, each in counted.items():
         if best := each.get("best"):
             hosts = (f"{host['host']['name']} {_count(host)}" for host in best)
@@ -41,9 +39,8 @@ def print_capacities(answer: Json, by: Sequence[str]) -> None:
     for name, each in flavors.items():
         if name not in counted:
             print_line(f"{name} was not counted: {_why_not(each)}")
-    print_warnings(answer["warnings"])
     if not answer["complete"]:
-        click.echo("The time ended: some figures are lower bounds.")
+        say("The time ended: some figures are lower bounds.")
 
 
 def _rows(name: str, capacity: Json, by: Sequence[str]) -> Iterator[list[str]]:

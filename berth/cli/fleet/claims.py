@@ -16,6 +16,7 @@ from berth.cli.fleet.client import consumer_path, path_of, print_answer
 from berth.cli.fleet.references import consumer_uuid_of, names_of, uuid_of
 from berth.cli.fleet.refusals import InConflict, NotThere
 from berth.cli.fleet.wanted import read_json
+from berth.cli.output import say
 
 if TYPE_CHECKING:
     from berth.cli.fleet.client import Client
@@ -132,7 +133,7 @@ def _print_claim(client: Client, consumer: str, body: Mapping[str, Any], answer:
         print_answer(answer)
         return
     names = names_of(client, body["allocations"])
-    click.echo(f"claimed for {consumer}: {shown(body['allocations'], names)}")
+    say(f"claimed for {consumer}: {shown(body['allocations'], names)}")
 
 
 def shown(allocations: Mapping[str, Any], names: Mapping[str, str]) -> str:
@@ -157,7 +158,7 @@ def send_file(client: Client, consumer: str | None, file: TextIO) -> None:
     if client.as_json:
         print_answer(answer)
     else:
-        click.echo(f"claimed for {consumer or counted(len(body), 'consumer')}")
+        say(f"claimed for {consumer or counted(len(body), 'consumer')}")
 
 
 def release(client: Client, consumers: Sequence[str]) -> None:
@@ -178,7 +179,7 @@ def release(client: Client, consumers: Sequence[str]) -> None:
         uuids = [consumer_uuid_of(client, consumer) for consumer in consumers]
         client.send("POST", "/allocations", {uuid: _released(client, uuid) for uuid in uuids})
     if not client.as_json:
-        click.echo(f"released {', '.join(consumers)}")
+        say(f"released {', '.join(consumers)}")
 
 
 def _released(client: Client, consumer: str) -> dict[str, Any]:
@@ -216,7 +217,7 @@ def reshape(client: Client, file: TextIO) -> None:
     if client.as_json:
         print_answer(answer)
     else:
-        click.echo(
+        say(
             f"reshaped {counted(len(inventories), 'provider')} "
             f"and {counted(len(allocations), 'consumer')}"
         )

@@ -78,7 +78,8 @@ def _answered(context: click.Context, ask: Callable[[Client], list[str]]) -> lis
     """What the service answers in time, with the options that were typed so far."""
     try:
         with _reading(context) as client:
-            return ask(client)
+            # A shell would write what cannot be seen into the line that is being typed.
+            return [name for name in ask(client) if name.isprintable()]
     except Exception:  # noqa: BLE001 - a message would end up in the reader's command line
         return []
 
@@ -96,9 +97,9 @@ def _reading(context: click.Context) -> Iterator[Client]:
     access = access_of(
         os.environ, typed.get("url"), typed.get("token"), typed.get("os_cloud"), source
     )
-    seconds = _SERVICE_S_MAX if access.url or access.cloud else _DATABASE_S_MAX
+    seconds = _SERVICE_S_MAX if access.is_of_service(os.environ) else _DATABASE_S_MAX
     with _ended_after(seconds), ExitStack() as stack:
-        yield of_transport(connect(access, os.environ, stack, read_only=True))
+        yield of_transport(connect(access, os.environ, stack, read_only=True, is_quiet=True))
 
 
 @contextmanager

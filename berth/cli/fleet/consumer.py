@@ -11,6 +11,7 @@ import click
 from berth.cli.columns import amount, counted, print_columns, print_fields
 from berth.cli.fleet.access import Access, accessing
 from berth.cli.fleet.provider import provider_argument
+from berth.cli.output import say
 
 if TYPE_CHECKING:
     from berth.cli.fleet.references import Json
@@ -63,7 +64,7 @@ def _print_consumer(uuid: str, body: Json, names: Mapping[str, str]) -> None:
             ("generation", amount(generation)),
         ]
     )
-    click.echo()
+    say()
     rows = sorted(
         [names[provider], resource_class, amount(used)]
         for provider, allocation in body["allocations"].items()
@@ -94,4 +95,4 @@ def list_consumers(access: Access, reference: str) -> None:
         )
         if rows:
             print_columns(("CONSUMER", "CLASS", "USED"), rows, right=["USED"])
-        click.echo(counted(len(allocations), "consumer"))
+        say(counted(len(allocations), "consumer"))

@@ -9,6 +9,7 @@ from berth.cli.deferred import importing
 from berth.cli.fleet.access import Access, accessing
 from berth.cli.fleet.demo_fleet import HOSTS, demo_fleet
 from berth.cli.options import bind_option
+from berth.cli.output import say
 
 _HOSTS_MAX = 100_000
 
@@ -19,14 +20,14 @@ def demo() -> None:
 
 
 @demo.command()
-@click.option("--remove", is_flag=True, help="Take the fleet away again.")
+@click.option("--remove", is_flag=True, help="Delete the demo fleet.")
 @click.option(
     "--hosts",
     default=HOSTS,
     show_default=True,
     type=click.IntRange(8, _HOSTS_MAX),
     metavar="N",
-    help="How many hosts; with --remove, of the fleet to take away.",
+    help="How many hosts; with --remove, of the fleet to delete.",
 )
 @accessing
 def load(access: Access, remove: bool, hosts: int) -> None:
@@ -39,13 +40,13 @@ def load(access: Access, remove: bool, hosts: int) -> None:
     from berth.cli.fleet import demo_loading
 
     fleet = demo_fleet(hosts)
-    with access.client() as client:
+    with access.client(creates=not remove) as client:
         if remove:
             sentence = demo_loading.remove(client, fleet)
         else:
             sentence = demo_loading.load(client, fleet)
         if not access.as_json:
-            click.echo(sentence)
+            say(sentence)
 
 
 @demo.command()

@@ -16,8 +16,6 @@ from random import Random
 from types import FrameType
 from typing import NoReturn
 
-import click
-
 from berth import deploy
 from berth.cli.columns import counted
 from berth.cli.exit_codes import ExitCode
@@ -27,6 +25,7 @@ from berth.cli.fleet.access import Access
 from berth.cli.fleet.demo_fleet import DemoFleet, demo_fleet
 from berth.cli.fleet.demo_traffic import Traffic
 from berth.cli.options import ConfigurationSource
+from berth.cli.output import say
 from berth.client import Unreachable
 from berth.config import read_settings
 
@@ -67,7 +66,7 @@ def serve_demo(bind: str, *, hosts: int, changes: float) -> None:
                 _change(url, fleet, changes, service)
                 _raise_end(service, folder)
     except KeyboardInterrupt:
-        click.echo("the demo fleet is gone")
+        say("the demo fleet is gone")
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
@@ -75,10 +74,10 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _load(source: ConfigurationSource, fleet: DemoFleet) -> None:
-    click.echo(f"inventing {counted(len(fleet.providers), 'provider')}")
+    say(f"inventing {counted(len(fleet.providers), 'provider')}")
     deploy.open_prepared(read_settings(source.load())).dispose()
     with Access(None, None, None, source).client() as client:
-        click.echo(demo_loading.load(client, fleet))
+        say(demo_loading.load(client, fleet))
 
 
 @contextmanager
@@ -105,7 +104,7 @@ def _echo_banner(service: subprocess.Popen[str], folder: Path) -> str:
     assert service.stdout is not None
     url = ""
     for line in service.stdout:
-        click.echo(line, nl=False)
+        say(line.removesuffix("\n"))
         if match := re.search(r" serves (\S+),", line):
             url = match[1]
         if line.startswith("  try "):
@@ -120,7 +119,7 @@ def _change(url: str, fleet: DemoFleet, changes: float, service: subprocess.Pope
     with Access(url, "admin", None, source).client() as client:
         traffic = Traffic(client, fleet, Random())
         traffic.begin()
-        click.echo("Ctrl-C ends the service and removes the fleet")
+        say("Ctrl-C ends the service and removes the fleet")
         if not changes:
             service.wait()
         due = time.monotonic()
@@ -135,5 +134,5 @@ def _change(url: str, fleet: DemoFleet, changes: float, service: subprocess.Pope
 
 def _raise_end(service: subprocess.Popen[str], folder: Path) -> NoReturn:
     lines = (folder / "serve.log").read_text().splitlines()[-_LAST_LINES:]
-    click.echo("\n".join(lines), err=True)
+    say(*lines, err=True)
     raise CommandFailed("the service ended; its log above says why", ExitCode(service.returncode))

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,8 +14,9 @@ from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
 from berth.cli.fleet.access import Access, accessing
 from berth.cli.fleet.completing import drain_names, provider_names, trait_names
-from berth.cli.fleet.named import send_each
+from berth.cli.fleet.named import put_named, replacing, send_each
 from berth.cli.fleet.wanted import items_of
+from berth.cli.output import say
 
 if TYPE_CHECKING:
     from berth.cli.fleet.client import Client
@@ -61,7 +61,7 @@ def list_drains(access: Access) -> None:
         if rows:
             heads = ("DRAIN", "EFFECT", "HOSTS", "PROVIDERS", "CREATED (UTC)", "REASON")
             print_columns(heads, rows, right=("HOSTS", "PROVIDERS"))
-        click.echo(counted(len(rows), "drain"))
+        say(counted(len(rows), "drain"))
 
 
 @drain.command()
@@ -69,11 +69,13 @@ def list_drains(access: Access) -> None:
 @accessing
 def show(access: Access, name: str) -> None:
     """Show a drain, and how many consumers are left on each of its hosts."""
-    # Deferred: `--help` does not need it.
-    from berth.cli.fleet.client import print_answer
+    # Deferred: `--help` does not need them.
+    from berth.cli.fleet.client import DRAINS, print_answer
+    from berth.cli.fleet.suggestions import suggesting
 
     with access.client() as client:
-        answer = client.get(_path(name))
+        with suggesting(client, DRAINS, name):
+            answer = client.get(_path(name))
         if access.as_json:
             print_answer(answer)
             return
@@ -90,7 +92,7 @@ def show(access: Access, name: str) -> None:
             rows = [[item["host"]["name"], amount(item["consumers"])] for item in shown["left"]]
             print_columns(("HOST", "CONSUMERS"), rows, right=("CONSUMERS",))
         left = counted(shown["consumers"], "consumer")
-        click.echo(f"{left} left on {counted(shown['hosts'], 'host')}")
+        say(f"{left} left on {counted(shown['hosts'], 'host')}")
 
 
 def _selecting(command: Callable[..., None]) -> Callable[..., None]:
@@ -154,6 +156,7 @@ def _selecting(command: Callable[..., None]) -> Callable[..., None]:
 @_selecting
 @click.option("--reason", metavar="TEXT", help="Why; shown in lists and in the agent's log.")
 @click.option("--announce", is_flag=True, help="Announce the drain without putting it into effect.")
+@replacing
 @click.option("--dry-run", is_flag=True, help="Show what the drain would do, and write nothing.")
 @accessing
 def create(
@@ -163,9 +166,10 @@ def create(
     selected: dict[str, Any],
     reason: str | None,
     announce: bool,
+    replace: bool,
     dry_run: bool,
 ) -> None:
-    """Create a drain, or replace all of it.
+    """Create a drain, or replace all of one with --replace.
 
     \b
       berth drain create firmware-4.2 cn7 cn8_gpu_1 --reason 'firmware 4.2'
@@ -184,7 +188,7 @@ def create(
         "effect": "none" if announce else "exclude",
     }
     with access.client() as client:
-        send_drain(client, name, body, dry_run=dry_run, as_json=access.as_json)
+        send_drain(client, name, body, dry_run=dry_run, may_replace=replace)
 
 
 @drain.command(name="set")
@@ -214,7 +218,7 @@ def set_drain(
     if not body:
         raise click.UsageError("nothing to change: give --effect or --reason")
     with access.client() as client:
-        send_drain(client, name, body, dry_run=dry_run, as_json=access.as_json, replaced="changed")
+        send_drain(client, name, body, dry_run=dry_run, may_replace=True, replaced="changed")
 
 
 @drain.command()
@@ -231,27 +235,30 @@ def send_drain(
     body: Mapping[str, Any],
     *,
     dry_run: bool,
-    as_json: bool,
+    may_replace: bool,
     replaced: str = "replaced",
 ) -> None:
     """Create or change a drain, and print what it does.
 
     Args:
+        may_replace: change one that is there.
         replaced: the word for a drain that was there.
 
     Raises:
         CommandFailed: it was a dry run.
+        InConflict: there is one already.
     """
     # Deferred: `--help` does not need it.
     from berth.cli.fleet.client import print_answer
 
-    answer = client.send("PUT", _path(name) + ("?dry_run=true" if dry_run else ""), body)
-    if as_json:
+    path = _path(name) + ("?dry_run=true" if dry_run else "")
+    answer, is_new = put_named(client, path, body, may_replace=may_replace)
+    if client.as_json:
         print_answer(answer)
     else:
-        done = "created" if answer.status_code == HTTPStatus.CREATED else replaced
+        done = "created" if is_new else replaced
         shown = _in_words(answer.json())
-        click.echo(shown if dry_run else f"{done} {name}: {shown}")
+        say(shown if dry_run else f"{done} {name}: {shown}")
     if dry_run:
         raise CommandFailed("dry run: nothing was written", ExitCode.PENDING)
 

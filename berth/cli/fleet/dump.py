@@ -8,6 +8,7 @@ from typing import TextIO
 import click
 
 from berth.cli.fleet.access import Access, accessing
+from berth.model.printable import printable_json
 
 
 @click.command()
@@ -40,4 +41,4 @@ def dump(access: Access, include: str | None, output: TextIO) -> None:
     with access.client() as client:
         answer = client.get(FLEET, [] if include is None else [("include", include)])
         lines_of(answer)
-        output.write(answer.text)
+        output.write(printable_json(answer.text))

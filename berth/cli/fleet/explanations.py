@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-import click
-
 from berth.cli.columns import amount, counted, print_columns, print_line
-from berth.cli.fleet.warned import print_warnings
+from berth.cli.output import say
 
 if TYPE_CHECKING:
     from berth.cli.fleet.references import Json
@@ -25,22 +23,11 @@ def fits(answer: Any) -> bool:
     return any(each["verdict"] == "fits" for each in answer.get("alternatives", (answer,)))
 
 
-def print_explanations(answer: Any, warnings: Iterable[Mapping[str, str]] = ()) -> None:
-    """Print an explanation, or one for each alternative of a request, and its warnings.
-
-    Args:
-        warnings: further ones.
-    """
-    several = answer.get("alternatives", (answer,))
-    _print_each(answer)
-    own = (warning for explanation in several for warning in explanation["warnings"])
-    print_warnings([*own, *warnings])
-
-
-def _print_each(answer: Any) -> None:
+def print_explanations(answer: Any) -> None:
+    """Print an explanation, or one for each alternative of a request."""
     if isinstance(answer.get("alternatives"), list):
         for number, explanation in enumerate(answer["alternatives"]):
-            click.echo(f"{'' if number == 0 else chr(10)}Alternative {number}:")
+            say(*([""] if number else []), f"Alternative {number}:")
             print_explanation(explanation)
     else:
         print_explanation(answer)
@@ -48,22 +35,25 @@ def _print_each(answer: Any) -> None:
 
 def print_explanation(explanation: Json) -> None:
     """Print the summary, the constraints, the changes that help, and the nearest hosts."""
-    click.echo(explanation["summary"])
+    say(explanation["summary"])
     texts = {stage["at"]: stage["text"] for stage in explanation["stages"]}
     if texts:
-        click.echo()
+        say()
         rows = [_stage(stage) for stage in explanation["stages"]]
         print_columns(_HEADS, rows, right=("ALONE", "LEFT"), indent=2)
-    relaxations = [_relaxation(item, texts) for item in explanation.get("relaxations", ())]
+    for item in explanation.get("impossible", ())[1:]:
+        print_line(item["text"])
+    relaxations = [*_spelled(explanation)]
+    relaxations += [_relaxation(item, texts) for item in explanation.get("relaxations", ())]
     if relaxations:
-        click.echo("\nIt would fit")
+        say("", "It would fit")
         width = max(len(change) for change, _ in relaxations)
         for change, hosts in relaxations:
             print_line(f"  {change.ljust(width)}  {hosts}")
     for line in (*_unknown(explanation), *_nearest(explanation, texts)):
         print_line(line)
     if not explanation["complete"]:
-        click.echo("The time ended: some figures are lower bounds.")
+        say("The time ended: some figures are lower bounds.")
 
 
 def _stage(stage: Json) -> list[str]:
@@ -92,11 +82,24 @@ def _relaxation(item: Json, texts: Mapping[str, str]) -> tuple[str, str]:
     return changes, counted(item["hosts"], "host")
 
 
+def _spelled(explanation: Json) -> Iterator[tuple[str, str]]:
+    """The suggestions for unknown names with which some host fits."""
+    for item in explanation.get("unknown", ()):
+        for name, hosts in item.get("hosts", {}).items():
+            if hosts:
+                yield f"with {name} instead of {item['name']}", counted(hosts, "host")
+
+
 def _without(text: str) -> str:
+    if text.startswith("on "):
+        return "on any other host"
     if text.startswith("in "):
         return f"outside of {text.removeprefix('in ')}"
     if text.startswith("not "):
-        return f"with hosts that are {text.removeprefix('not ')}"
+        condition = text.removeprefix("not ")
+        if condition.startswith("trait "):
+            return f"with {condition} allowed"
+        return "with drained hosts" if condition == "drained" else f"{condition} too"
     return f"without {text}"
 
 
@@ -114,24 +117,53 @@ def _unknown(explanation: Json) -> Iterator[str]:
 def _nearest(explanation: Json, texts: Mapping[str, str]) -> Iterator[str]:
     hosts = explanation.get("nearest", ())
     for number, host in enumerate(hosts):
-        lacks = " and ".join(_lack(item, texts) for item in host["lacks"])
         head = "Nearest:" if number == 0 else "        "
-        yield f"{head} {host['host']['name']} {lacks}"
+        yield f"{head} {host['host']['name']} {' and '.join(_lacks(host['lacks'], texts))}"
+        if host.get("consumers"):
+            holders = [_holder(item, host["lacks"]) for item in host["consumers"]]
+            more = ", and more" if host.get("more_consumers") else ""
+            yield f"           held by {', '.join(holders)}{more}"
 
 
-def _lack(item: Json, texts: Mapping[str, str]) -> str:
-    if "asked" not in item:
-        return _unmet(texts.get(item["at"], item["at"]))
-    resource_class = _class_of(item["at"])
-    missing = amount(item["asked"] - item["possible"])
+def _holder(consumer: Json, lacks: Iterable[Json]) -> str:
+    """Who it is, of which project, and what it holds of what is lacked."""
+    lacked = {_class_of(item["at"]) for item in lacks if "asked" in item}
+    holds: dict[str, int] = {}
+    for provider in consumer["allocations"].values():
+        for name, number in provider["resources"].items():
+            if name in lacked:
+                holds[name] = holds.get(name, 0) + number
+    amounts = ", ".join(f"{name} {amount(number)}" for name, number in holds.items())
+    return f"{consumer['name'] or consumer['uuid']} of {consumer['project_id']} ({amounts})"
+
+
+def _lacks(items: Iterable[Json], texts: Mapping[str, str]) -> Iterator[str]:
+    """What a host lacks; what it lacks of a class for several groups, and for one reason, once."""
+    missing: dict[tuple[str, str], int] = {}
+    for item in items:
+        if "asked" in item:
+            key = _class_of(item["at"]), _reason(item, texts)
+            missing[key] = missing.get(key, 0) + item["asked"] - item["possible"]
+        else:
+            yield _unmet(texts.get(item["at"], item["at"]))
+    for (name, reason), number in missing.items():
+        yield f"lacks {amount(number)} {name}{reason}"
+
+
+def _reason(item: Json, texts: Mapping[str, str]) -> str:
     if "capacity" not in item:
-        return f"lacks {missing} {resource_class}"
+        return ""
     reason = item["reason"].replace("_", " ")
+    free = f"{amount(item['free'])} free of {amount(item['capacity'])}"
     if item["reason"] == "used":
-        reason = f"{amount(item['free'])} free of {amount(item['capacity'])}"
+        reason = free
+    elif item["reason"] == "conditions":
+        unmet = [_unmet(texts.get(at, at)) for at in item.get("unmet", ())]
+        is_so = f"{item['provider']['name']} {' and '.join(unmet)}"
+        reason = is_so if unmet else f"{free}, but not for the rest of the request"
     elif item["reason"] in item:
         reason = f"{reason} {amount(item[item['reason']])}"
-    return f"lacks {missing} {resource_class} ({reason})"
+    return f" ({reason})"
 
 
 def _unmet(text: str) -> str:
@@ -143,6 +175,8 @@ def _unmet(text: str) -> str:
         return f"{'has' if is_negated else 'lacks'} {condition}"
     if condition.startswith(("together ", "apart ")):
         return f"does not have groups {condition}"
+    if condition.startswith("on ") and not is_negated:
+        return f"is not {condition.removeprefix('on ')}"
     return f"is {condition}" if is_negated else f"is not {condition}"
 
 

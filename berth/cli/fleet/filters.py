@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from berth.cli.fleet.references import Labels, uuid_of
+from berth.cli.fleet.references import Labels, find_provider
+from berth.pasted.command import conditions
 
 if TYPE_CHECKING:
     from berth.cli.fleet.client import Client
@@ -50,7 +51,7 @@ def provider_query(
     """
     query = [] if name is None else [("name", name)]
     if in_tree is not None:
-        query.append(("in_tree", uuid_of(client, in_tree)))
+        query.append(("in_tree", str(find_provider(client, in_tree)["uuid"])))
     if resources:
         pairs = (f"{name}:{number}" for name, number in amounts_of(resources).items())
         query.append(("resources", ",".join(pairs)))
@@ -70,16 +71,3 @@ def memberships(labels: Labels, texts: Iterable[str]) -> Iterator[str]:
             uuids = [uuid for name in names for uuid in labels.aggregates(name)]
             mark = "!" if is_forbidden else ""
             yield mark + (uuids[0] if len(uuids) == 1 else f"in:{','.join(uuids)}")
-
-
-def conditions(text: str) -> Iterator[tuple[list[str], bool]]:
-    """The conditions of `A,!B`, `in:A,B` or `!in:A,B`: names, and whether they are forbidden.
-
-    Of several names in one condition, one is enough, or none is allowed.
-    """
-    mark = "!" if text.startswith("!in:") else ""
-    listed = text.removeprefix(mark).removeprefix("in:").split(",")
-    if text.startswith((f"{mark}in:", "in:")):
-        yield listed, bool(mark)
-    else:
-        yield from (([name.removeprefix("!")], name.startswith("!")) for name in listed)

@@ -3,19 +3,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from http import HTTPStatus
-from typing import Final, TextIO
+from typing import Any, Final, TextIO
 
 import click
 
 from berth.cli.columns import counted, print_columns
 from berth.cli.fleet.access import Access, accessing
 from berth.cli.fleet.completing import flavor_names
-from berth.cli.fleet.named import send_each
+from berth.cli.fleet.named import put_named, replacing, send_each
 from berth.cli.fleet.requests_in_words import in_words
 from berth.cli.fleet.wanted import WantedRequest, wanting_request
+from berth.cli.output import say, say_json
 
 name_argument = click.argument("name", metavar="FLAVOR", shell_complete=flavor_names)
 
@@ -49,7 +48,7 @@ def list_flavors(access: Access) -> None:
         ]
         if rows:
             print_columns(("FLAVOR", "ASKS FOR", "DESCRIPTION"), rows)
-        click.echo(counted(len(rows), "flavor"))
+        say(counted(len(rows), "flavor"))
 
 
 @flavor.command()
@@ -57,25 +56,28 @@ def list_flavors(access: Access) -> None:
 @accessing
 def show(access: Access, name: str) -> None:
     """Show a flavor with its whole request."""
-    # Deferred: `--help` does not need it.
-    from berth.cli.fleet.client import print_answer
+    # Deferred: `--help` does not need them.
+    from berth.cli.fleet.client import FLAVORS, print_answer
+    from berth.cli.fleet.suggestions import suggesting
 
     with access.client() as client:
-        answer = client.get(_path(name))
+        with suggesting(client, FLAVORS, name):
+            answer = client.get(_path(name))
         if access.as_json:
             print_answer(answer)
             return
         shown = answer.json()
         hidden = [] if shown["expose"] else ["not in metrics"]
-        click.echo(": ".join(filter(None, (name, ", ".join([shown["description"], *hidden])))))
-        click.echo(json.dumps(shown["request"], indent=2, ensure_ascii=False))
+        say(": ".join(filter(None, (name, ", ".join([shown["description"], *hidden])))))
+        say_json(shown["request"])
 
 
 @flavor.command(name="set")
 @name_argument
 @wanting_request
-@click.option("--description", metavar="TEXT", help="For people.")
+@click.option("--description", metavar="TEXT", help="A description for people.")
 @click.option("--expose/--hide", default=None, help="Whether metrics may show its capacity.")
+@replacing
 @accessing
 def set_flavor(
     access: Access,
@@ -83,8 +85,9 @@ def set_flavor(
     wanted: WantedRequest,
     description: str | None,
     expose: bool | None,
+    replace: bool,
 ) -> None:
-    """Create a flavor, or replace it whole.
+    """Create a flavor, or replace all of one with --replace.
 
     \b
       berth flavor set m1.large VCPU=4 MEMORY_MB=8192 DISK_GB=80
@@ -100,14 +103,13 @@ def set_flavor(
     options = {"description": description, "expose": expose}
     body = wanted.body() | {key: value for key, value in options.items() if value is not None}
     with access.client() as client:
-        answer = client.send(
-            "PUT", _path(name), {key: body[key] for key in _MEMBERS if key in body}
-        )
+        sent: dict[str, Any] = {key: body[key] for key in _MEMBERS if key in body}
+        answer, is_new = put_named(client, _path(name), sent, may_replace=replace)
         if access.as_json:
             print_answer(answer)
         else:
-            done = "created" if answer.status_code == HTTPStatus.CREATED else "replaced"
-            click.echo(f"{done} {name}: {in_words(answer.json()['request'])}")
+            done = "created" if is_new else "replaced"
+            say(f"{done} {name}: {in_words(answer.json()['request'])}")
 
 
 @flavor.command()
@@ -120,10 +122,11 @@ def delete(access: Access, names: Sequence[str]) -> None:
 
 @flavor.command(name="import")
 @click.argument("file", metavar="[FILE]", type=click.File(), default="-")
+@click.option("--replace", is_flag=True, help="Replace flavors that are not as nova has them.")
 @click.option("--dry-run", is_flag=True, help="Print what would change, and write nothing.")
 @accessing
-def import_flavors(access: Access, file: TextIO, dry_run: bool) -> None:
-    """Create or replace flavors as nova has them.
+def import_flavors(access: Access, file: TextIO, replace: bool, dry_run: bool) -> None:
+    """Create flavors as nova has them, and replace those that differ with --replace.
 
     \b
       openstack flavor list --all --long -f json | berth flavor import
@@ -143,7 +146,7 @@ def import_flavors(access: Access, file: TextIO, dry_run: bool) -> None:
 
     every = read_flavors(file)
     with access.client() as client:
-        Import(client, is_dry_run=dry_run).run(every)
+        Import(client, may_replace=replace, is_dry_run=dry_run).run(every)
 
 
 def _path(name: str) -> str:

@@ -8,15 +8,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-import click
-
 from berth.cli.columns import counted
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
 from berth.cli.fleet.client import FLAVORS, Client, path_of, print_answer
+from berth.cli.fleet.named import put_named
 from berth.cli.fleet.nova_flavors import NovaFlavor
-from berth.cli.fleet.refusals import ServiceRefused
+from berth.cli.fleet.refusals import InConflict, ServiceRefused
 from berth.cli.fleet.requests_in_words import in_words
+from berth.cli.output import say
 
 _WORDS: Final = {"+": "created", "~": "replaced", "=": "unchanged"}
 
@@ -24,8 +24,9 @@ _WORDS: Final = {"+": "created", "~": "replaced", "=": "unchanged"}
 class Import:
     """One run of `berth flavor import`."""
 
-    def __init__(self, client: Client, *, is_dry_run: bool) -> None:
+    def __init__(self, client: Client, *, may_replace: bool, is_dry_run: bool) -> None:
         self._client = client
+        self._may_replace = may_replace
         self._is_dry_run = is_dry_run
         self._stored: dict[str, Any] = {
             item["name"]: item for item in client.read(FLAVORS)["flavors"]
@@ -42,7 +43,7 @@ class Import:
         every = list(flavors)
         failed = sum(not self._is_written(flavor) for flavor in every)
         if not self._client.as_json:
-            click.echo(self._sums())
+            say(self._sums())
         if failed:
             raise CommandFailed(
                 f"{failed} of {counted(len(every), 'flavor')}"
@@ -76,13 +77,17 @@ class Import:
             # nova does not know it.
             body["expose"] = stored["expose"]
         mark = "+" if stored is None else "=" if _is_same(body, stored) else "~"
+        may_replace = self._may_replace or _is_of(flavor, stored)
+        if mark == "~" and not may_replace:
+            raise InConflict("another flavor has this name; --replace replaces it")
         if mark != "=" and not self._is_dry_run:
-            answer = self._client.send("PUT", f"{FLAVORS}{path_of(flavor.name)}", body)
+            path = f"{FLAVORS}{path_of(flavor.name)}"
+            answer, _ = put_named(self._client, path, body, may_replace=may_replace)
             if self._client.as_json:
                 print_answer(answer)
         self._done[mark] += 1
         if not self._client.as_json:
-            click.echo(f"{mark} {flavor.name}  {in_words(flavor.request)}")
+            say(f"{mark} {flavor.name}  {in_words(flavor.request)}")
 
     def _sums(self) -> str:
         counts = ", ".join(
@@ -91,10 +96,16 @@ class Import:
         return f"{counted(self._done.total(), 'flavor')}" + (f": {counts}" if counts else "")
 
 
+def _is_of(flavor: NovaFlavor, stored: Mapping[str, Any] | None) -> bool:
+    """Whether an earlier import wrote what is stored, from the same flavor of nova; a person who
+    replaces it replaces the description too."""
+    return bool(flavor.source and stored and stored["description"].endswith(flavor.source))
+
+
 def _is_same(body: Mapping[str, Any], stored: Mapping[str, Any]) -> bool:
     """Also in the order of the groups, which counts."""
     return all(json.dumps(body[member]) == json.dumps(stored[member]) for member in body)
 
 
 def _warn(sentence: str) -> None:
-    click.echo(f"berth: {sentence}", err=True)
+    say(f"berth: {sentence}", err=True)

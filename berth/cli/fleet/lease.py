@@ -11,6 +11,7 @@ import click
 from berth.cli.columns import counted, print_columns
 from berth.cli.fleet.access import Access, accessing
 from berth.cli.fleet.durations import lease_seconds, time_left, utc_time
+from berth.cli.output import say
 
 if TYPE_CHECKING:
     from berth.client import Lease
@@ -46,7 +47,7 @@ def list_leases(access: Access) -> None:
     ]
     if rows:
         print_columns(("CONSUMER", "USER", "EXPIRES", "LEFT"), rows)
-    click.echo(counted(len(rows), "lease"))
+    say(counted(len(rows), "lease"))
 
 
 @lease.command(name="set")
@@ -70,7 +71,7 @@ def set_lease(access: Access, consumer: str, seconds: int) -> None:
     if access.as_json:
         print_answer(answer)
     else:
-        click.echo(f"{consumer} is leased until {utc_time(Lease.of(answer.json()).expires_at)}")
+        say(f"{consumer} is leased until {utc_time(Lease.of(answer.json()).expires_at)}")
 
 
 @lease.command()
@@ -85,7 +86,7 @@ def end(access: Access, consumers: Sequence[str]) -> None:
         for consumer in consumers:
             client.end_lease(consumer)
             if not access.as_json:
-                click.echo(f"ended the lease of {consumer}; it keeps its allocations")
+                say(f"ended the lease of {consumer}; it keeps its allocations")
 
 
 @lease.command()
@@ -106,11 +107,11 @@ def sweep(access: Access) -> None:
         return
     released = answer.json()["released"]
     for each in released:
-        click.echo(
+        say(
             f"released {each['consumer']} of project {each['project_id']} on "
             f"{', '.join(each['hosts'])}"
         )
-    click.echo(f"released {counted(len(released), 'consumer')}")
+    say(f"released {counted(len(released), 'consumer')}")
 
 
 def _named(lease: Lease) -> str:

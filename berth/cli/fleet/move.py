@@ -39,14 +39,20 @@ def move(
 
     \b
       berth move 9c2f3a52-7c1e-5b0e-9a86-0d5c1f2e7b44
+      berth move web/job-17 --to cn31
       berth move web/job-17 --to cn31 --required HW_CPU_X86_AVX2
       berth move web/job-17 VCPU=16 MEMORY_MB=32768 --to cn31
       berth move web/job-17 m1.large --lease 10m
 
     CONSUMER is a UUID, or PROJECT/NAME. What it holds counts as free, and is given back in the same
-    transaction. Without a flavor, CLASS=AMOUNT, --group and --request it keeps its amounts, added
-    up over its providers; conditions that its first request had must be given again. It has no
-    lease afterwards, unless --lease gives it one.
+    transaction. Without a flavor, CLASS=AMOUNT, --group and --request it keeps the request with
+    which it was placed, groups and conditions included; --host-... and --tolerate restrict this
+    move alone. Conditions such as --required make a new request, of the amounts that it holds,
+    added up over its providers. It has no lease afterwards, unless --lease gives it one.
+
+    If the request is not known, because the consumer was not placed by berth or has changed since,
+    it is the only flavor that takes what the consumer holds, or else a group for each provider that
+    it holds something of; then a warning says that its traits are unknown.
 
     Exit codes: 0 moved; 13 a dry run found a place; 14 nothing fits.
     """

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TextIO
 
 import click
@@ -25,6 +26,31 @@ _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]")
 _MB_PER_GB: Final = 1024
 _DESCRIPTION_MAX: Final = 255
 
+#: Values that nova reads as true.
+_TRUE: Final = frozenset({"1", "t", "true", "on", "y", "yes"})
+#: A range of CPUs, or CPUs that are not meant: `0-3`, `^1`.
+_CPUS: Final = re.compile(r"\s*(\^?)(\d+)(?:-(\d+))?\s*")
+
+#: Traits that extra specs ask for by their values.
+_TRAITS_OF: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
+    "hw:tpm_version": {
+        "1.2": ["COMPUTE_SECURITY_TPM_1_2"],
+        "2.0": ["COMPUTE_SECURITY_TPM_2_0"],
+    },
+    "os:secure_boot": {
+        "required": ["COMPUTE_SECURITY_UEFI_SECURE_BOOT"],
+        "optional": [],
+        "disabled": [],
+    },
+    "hw:pci_numa_affinity_policy": {"socket": ["COMPUTE_SOCKET_PCI_NUMA_AFFINITY"]},
+    "hw:maxphysaddr_mode": {
+        "passthrough": ["COMPUTE_ADDRESS_SPACE_PASSTHROUGH"],
+        "emulate": ["COMPUTE_ADDRESS_SPACE_EMULATED"],
+    },
+}
+_TPM_MODELS: Final = {"tpm-tis": "COMPUTE_SECURITY_TPM_TIS", "tpm-crb": "COMPUTE_SECURITY_TPM_CRB"}
+_ENCRYPTION_MODELS: Final = {"amd-sev": "HW_CPU_X86_AMD_SEV", "amd-sev-es": "HW_CPU_X86_AMD_SEV_ES"}
+
 #: What `hw:cpu_thread_policy` asks of a host with dedicated CPUs.
 _THREADS: Final = {
     "prefer": [],
@@ -38,12 +64,14 @@ class NovaFlavor(NamedTuple):
 
     Attributes:
         name: in berth, where names have fewer characters.
+        source: the end of the description: which flavor of nova it is; empty if that is not said.
         left_out: extra specs that a request cannot express, or that say nothing about resources.
     """
 
     name: str
     request: dict[str, Any]
     description: str
+    source: str
     left_out: list[str]
 
 
@@ -68,10 +96,12 @@ def read_flavors(file: TextIO) -> list[NovaFlavor]:
 def _flavor(item: Json) -> NovaFlavor:
     """Raises: KeyError, TypeError, ValueError: it is no flavor."""
     name = str(item["name"])
-    specs = _Specs(_specs_of(item))
-    request = specs.request(_amounts(item, is_dedicated=specs.is_dedicated))
-    description = str(item.get("description") or "")[:_DESCRIPTION_MAX]
-    return NovaFlavor(_NOT_IN_A_NAME.sub("-", name), request, description, specs.left_out)
+    specs = _Specs(_specs_of(item), int(item["vcpus"]))
+    request = specs.request(_amounts(item))
+    source = f"nova's flavor {item['id']}" if "id" in item else ""
+    own = str(item.get("description") or "")[: _DESCRIPTION_MAX - len(source) - 1]
+    description = f"{own} {source}".strip()
+    return NovaFlavor(_NOT_IN_A_NAME.sub("-", name), request, description, source, specs.left_out)
 
 
 def _specs_of(item: Json) -> dict[str, str]:
@@ -81,11 +111,10 @@ def _specs_of(item: Json) -> dict[str, str]:
     return {str(key): str(value) for key, value in specs.items()}
 
 
-def _amounts(item: Json, *, is_dedicated: bool) -> dict[str, int]:
+def _amounts(item: Json) -> dict[str, int]:
     ephemeral = item.get("ephemeral", item.get("os-flv-ext-data:ephemeral"))
     swap = -(-int(item.get("swap") or 0) // _MB_PER_GB)
     return {
-        "PCPU" if is_dedicated else "VCPU": int(item["vcpus"]),
         "MEMORY_MB": int(item["ram"]),
         "DISK_GB": int(item["disk"]) + int(ephemeral or 0) + swap,
     }
@@ -94,8 +123,12 @@ def _amounts(item: Json, *, is_dedicated: bool) -> dict[str, int]:
 class _Specs:
     """Extra specs, sorted by what they become."""
 
-    def __init__(self, specs: Mapping[str, str]) -> None:
-        self.is_dedicated = specs.get("hw:cpu_policy") == "dedicated"
+    def __init__(self, specs: Mapping[str, str], cpus: int) -> None:
+        self._specs = specs
+        self._cpus = _cpus_of(specs, cpus)
+        self._is_pinned = "PCPU" in self._cpus
+        # nova refuses any other number of dedicated CPUs.
+        self._has_pcpus = _pcpus_in(specs) == cpus
         self.left_out: list[str] = []
         self._resources: dict[str, dict[str, int]] = {"": {}}
         self._traits: dict[str, list[str]] = {"": []}
@@ -105,8 +138,15 @@ class _Specs:
                 self.left_out.append(f"{key}={value}")
 
     def request(self, amounts: Mapping[str, int]) -> dict[str, Any]:
-        """The request of a flavor, whose own amounts the specs replace; 0 is none."""
-        resources = {**self._resources, "": {**amounts, **self._resources[""]}}
+        """The request of a flavor. The specs replace its own amounts of the classes that they name
+        in any group; 0 is none."""
+        replaced = {name for wanted in self._resources.values() for name in wanted}
+        own = {**self._cpus, **amounts}
+        kept = {name: amount for name, amount in own.items() if name not in replaced}
+        if "PCPU" in replaced:
+            # nova takes no shared CPUs beside them.
+            kept.pop("VCPU", None)
+        resources = {**self._resources, "": {**kept, **self._resources[""]}}
         groups: dict[str, Any] = {}
         for name, wanted in resources.items():
             if present := {each: number for each, number in wanted.items() if number}:
@@ -130,23 +170,99 @@ class _Specs:
             return self._takes_trait(group, name, value)
         if key == "group_policy":
             return value in ("none", "isolate")
+        return self._takes_cpus(key, value) or self._takes_feature(key, value)
+
+    def _takes_cpus(self, key: str, value: str) -> bool:
+        """Whether a spec is about CPUs, and counts."""
         if key == "hw:cpu_policy":
-            return value in ("shared", "dedicated")
-        if key == "hw:cpu_thread_policy" and self.is_dedicated and value in _THREADS:
+            return value == "shared" or (value in ("dedicated", "mixed") and self._is_pinned)
+        if key == "hw:cpu_thread_policy" and self._is_pinned and value in _THREADS:
             self._traits[""] += _THREADS[value]
             return True
-        return False
+        if key == "hw:emulator_threads_policy":
+            return self._is_pinned and value in ("share", "isolate")
+        is_mask = key in ("hw:cpu_dedicated_mask", "hw:cpu_realtime_mask")
+        return is_mask and self._is_pinned and self._specs.get("hw:cpu_policy") == "mixed"
+
+    def _takes_feature(self, key: str, value: str) -> bool:
+        """Whether a spec asks for a feature of a host, and counts."""
+        if (traits := _TRAITS_OF.get(key, {}).get(value)) is not None:
+            self._traits[""] += traits
+            if key == "hw:tpm_version":
+                model = self._specs.get("hw:tpm_model", "tpm-tis")
+                self._traits[""] += [_TPM_MODELS[model]] if model in _TPM_MODELS else []
+            return True
+        if key == "hw:tpm_model":
+            version = self._specs.get("hw:tpm_version", "")
+            return value in _TPM_MODELS and version in _TRAITS_OF["hw:tpm_version"]
+        if key == "hw:pmem":
+            labels = Counter(label.strip() for label in value.split(","))
+            names = {f"CUSTOM_PMEM_NAMESPACE_{label}": n for label, n in labels.items() if label}
+            self._resources[""].update(names)
+            return bool(names)
+        return self._takes_encryption(key, value)
+
+    def _takes_encryption(self, key: str, value: str) -> bool:
+        is_on = self._specs.get("hw:mem_encryption", "").strip().lower() in _TRUE
+        model = self._specs.get("hw:mem_encryption_model", "amd-sev")
+        if not is_on or model not in _ENCRYPTION_MODELS:
+            return False
+        if key == "hw:mem_encryption":
+            self._resources[""]["MEM_ENCRYPTION_CONTEXT"] = 1
+            self._traits[""].append(_ENCRYPTION_MODELS[model])
+        return key in ("hw:mem_encryption", "hw:mem_encryption_model")
 
     def _takes_resource(self, group: str, name: str, value: str) -> bool:
-        if value.isdecimal():
-            self._resources.setdefault(group, {})[name] = int(value)
-        return value.isdecimal()
+        number = value.strip()
+        # nova refuses a second way to say how many CPUs.
+        is_second = name in ("VCPU", "PCPU") and self._is_pinned
+        is_second = is_second or (name == "PCPU" and not self._has_pcpus)
+        if not number.isdecimal() or (is_second and int(number)):
+            return False
+        if not is_second:
+            self._resources.setdefault(group, {})[name] = int(number)
+        return True
 
     def _takes_trait(self, group: str, name: str, value: str) -> bool:
         marks = {"required": "", "forbidden": "!"}
         if value in marks:
             self._traits.setdefault(group, []).append(f"{marks[value]}{name}")
         return value in marks
+
+
+def _cpus_of(specs: Mapping[str, str], cpus: int) -> dict[str, int]:
+    """How many shared and dedicated CPUs a flavor has."""
+    policy = specs.get("hw:cpu_policy")
+    overhead = int(specs.get("hw:emulator_threads_policy") == "isolate")
+    if policy == "dedicated":
+        return {"PCPU": cpus + overhead}
+    mask = specs.get("hw:cpu_dedicated_mask") or specs.get("hw:cpu_realtime_mask") or ""
+    dedicated = _cpus_in(mask, cpus) if policy == "mixed" else 0
+    # nova refuses a mask that leaves no CPU of one kind.
+    if not 0 < dedicated < cpus:
+        return {"VCPU": cpus}
+    return {"VCPU": cpus - dedicated, "PCPU": dedicated + overhead}
+
+
+def _pcpus_in(specs: Mapping[str, str]) -> int:
+    """How many dedicated CPUs the groups ask for."""
+    keys = [key for key in specs if (match := _OF_GROUP.fullmatch(key)) and match[3] == "PCPU"]
+    return sum(int(specs[key]) for key in keys if specs[key].strip().isdecimal())
+
+
+def _cpus_in(mask: str, cpus: int) -> int:
+    """How many CPUs are in a mask: `0-3,^1`, or `^0` for all others; 0 if it cannot be read."""
+    parts = [_CPUS.fullmatch(part) for part in mask.split(",")]
+    ranges = [
+        (match[1], range(int(match[2]), min(int(match[3] or match[2]), cpus - 1) + 1))
+        for match in parts
+        if match is not None
+    ]
+    if not mask or len(ranges) < len(parts):
+        return 0
+    listed = {cpu for mark, each in ranges if not mark for cpu in each}
+    excluded = {cpu for mark, each in ranges if mark for cpu in each}
+    return len((listed or set(range(cpus))) - excluded)
 
 
 def _without_resources(group: str, traits: list[str]) -> Iterator[str]:

@@ -45,8 +45,8 @@ def ordering(text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
             multiple=True,
             metavar="TRAITS[=WEIGHT]",
             shell_complete=trait_names,
-            help="Rather a host with these traits, in the form of --required: they add WEIGHT to "
-            "its score, 1 unless given; may be repeated.",
+            help="Prefer hosts with these traits, in the form of --required: they add WEIGHT to "
+            "the score, 1 unless given; may be repeated.",
         ),
         click.option(
             "--among",

@@ -118,7 +118,7 @@ def place(
         owner = {"project_id": project, "user_id": user, "consumer_type": consumer_type}
         placed = new_consumers(consumers, count, owner)
     else:
-        raise click.UsageError("say whose consumers they are: --for, or --project and --user")
+        raise click.UsageError("the consumers have no owner: give --for, or --project and --user")
     body: dict[str, Any] = {
         **wanted.body(),
         "consumers": placed,

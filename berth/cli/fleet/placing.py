@@ -17,13 +17,14 @@ import click
 from berth.cli.columns import amount
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
+from berth.cli.fleet.candidates import nothing_fits
 from berth.cli.fleet.claims import parsed_name
 from berth.cli.fleet.client import PLACE, consumer_path, print_answer
 from berth.cli.fleet.durations import utc_time
 from berth.cli.fleet.explanations import fits, print_explanations
 from berth.cli.fleet.references import find_provider, names_of
 from berth.cli.fleet.refusals import NEXT_STEPS, Forbidden, InConflict, NotThere
-from berth.cli.fleet.warned import print_warnings
+from berth.cli.output import say
 from berth.client.errors import Refused
 
 if TYPE_CHECKING:
@@ -98,15 +99,19 @@ def moving(client: Client, consumer: Json, wanted: Wanted, to: str | None) -> di
     Raises:
         NotThere: there is no provider `to`.
     """
-    if not (wanted.amounts or wanted.group or wanted.flavor or wanted.request):
-        wanted = replace(wanted, amounts=_amounts_of(consumer))
-    body = wanted.body()
-    host = body["request"].setdefault("host", {})
+    if not wanted.has_request:
+        body = wanted.conditions()
+    elif wanted.amounts or wanted.group or wanted.flavor or wanted.request:
+        body = wanted.body()
+    else:
+        body = replace(wanted, amounts=_amounts_of(consumer)).body()
+    # Conditions of this move alone, which do not stay with the consumer.
+    host = body.setdefault("host", {})
     if to is not None:
         with suppress(Forbidden):  # a member of a project may not read providers
             find_provider(client, to)
         host["in"] = [to]
-    elif "in" not in host:
+    elif not wanted.host_in:
         host["not_in"] = [*host.get("not_in", ()), *consumer["allocations"]]
     owner = {name: consumer[name] for name in ("uuid", "project_id", "user_id", "consumer_type")}
     return {
@@ -152,9 +157,11 @@ def send_placement(
         if error.error_code not in _NO_PLACE:
             raise
         refusal = error.__cause__
-        if isinstance(refusal, Refused) and not client.as_json:
-            _print_why(refusal)
-        raise CommandFailed(str(error), ExitCode.NOTHING_FITS) from error
+        assert isinstance(refusal, Refused), "the client has refused"
+        # Where the request itself fits, the refusal says what limits it.
+        if refusal.explanation and not fits(refusal.explanation) and not client.as_json:
+            print_explanations(refusal.explanation)
+        raise nothing_fits(body, refusal.warnings, str(error)) from error
     if client.as_json:
         print_answer(answer)
     else:
@@ -164,14 +171,6 @@ def send_placement(
         _print_placements(client, consumers, answer.json(), is_done=not dry_run, note=note)
     if dry_run:
         raise CommandFailed("nothing was written", ExitCode.PENDING)
-
-
-def _print_why(refusal: Refused) -> None:
-    """Print why nothing fits; where the request itself fits, the refusal says what limits it."""
-    if refusal.explanation and not fits(refusal.explanation):
-        print_explanations(refusal.explanation, refusal.warnings)
-    else:
-        print_warnings(refusal.warnings)
 
 
 def _called(consumer: Json) -> str:
@@ -185,21 +184,36 @@ def _print_placements(
 ) -> None:
     placements: Mapping[str, Json] = answer["placements"]
     names = _names(client, answer, is_done=is_done)
-    done = "placed" if is_done else "would place"
     if answer["repeated"]:
-        done, note = "already placed", ""
+        note = ""
     for consumer, each in zip(consumers, placements.values(), strict=True):
         lease = _lease(each.get("lease"))
-        click.echo(
-            f"{done} {consumer} on {names[each['host']]}: {_given(each, names)}{lease}{note}"
-        )
-    print_warnings(answer.get("warnings", ()))
+        done = _done(consumer, each, names, is_repeated=answer["repeated"], is_done=is_done)
+        say(f"{done}: {_given(each, names)}{lease}{note}")
+
+
+def _done(
+    consumer: str, placement: Json, names: Mapping[str, str], *, is_repeated: bool, is_done: bool
+) -> str:
+    """What happened to a consumer, or would."""
+    host = names[placement["host"]]
+    if is_repeated:
+        return f"already placed {consumer} on {host}"
+    if (before := placement.get("from")) is None:
+        return f"{'placed' if is_done else 'would place'} {consumer} on {host}"
+    if before == placement["host"]:
+        return f"{consumer} {'stays' if is_done else 'would stay'} on {host}"
+    return f"{'moved' if is_done else 'would move'} {consumer} from {names[before]} to {host}"
 
 
 def _names(client: Client, answer: Json, *, is_done: bool) -> Mapping[str, str]:
     """The names of the providers of an answer, which older services do not send."""
     placements: Mapping[str, Json] = answer["placements"]
-    uuids = {uuid for each in placements.values() for uuid in (each["host"], *each["allocations"])}
+    uuids = {
+        uuid
+        for each in placements.values()
+        for uuid in (each["host"], *filter(None, [each.get("from")]), *each["allocations"])
+    }
     if (sent := answer.get("providers")) is not None:
         return {uuid: sent.get(uuid, uuid) for uuid in uuids}
     names = names_of(client, uuids)

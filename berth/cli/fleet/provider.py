@@ -11,6 +11,7 @@ import click
 from berth.cli.columns import amount, counted, print_columns, print_fields
 from berth.cli.fleet.access import Access, accessing
 from berth.cli.fleet.completing import amounts, provider_names, trait_names
+from berth.cli.output import say, say_json
 
 if TYPE_CHECKING:
     from berth.cli.fleet.client import Client
@@ -68,10 +69,14 @@ def list_providers(
     # Deferred: `--help` does not need them.
     from berth.cli.fleet.client import print_answer
     from berth.cli.fleet.filters import provider_query
+    from berth.cli.fleet.suggestions import did_you_mean
+    from berth.cli.fleet.warned import warn
 
     with access.client() as client:
         query = provider_query(client, name, in_tree, resources, required, member_of)
         answer = client.get("/resource_providers", query)
+        if name is not None and not answer.json()["resource_providers"]:
+            warn(f"no provider is named {name}{did_you_mean(client, '/resource_providers', name)}")
         if access.as_json:
             print_answer(answer)
         else:
@@ -87,7 +92,35 @@ def _print_list(providers: Sequence[Json]) -> None:
     if rows:
         print_columns(("NAME", "UUID", "PARENT"), rows)
     trees = len({item["root_provider_uuid"] for item in providers})
-    click.echo(f"{counted(len(providers), 'provider')} in {counted(trees, 'tree')}")
+    say(f"{counted(len(providers), 'provider')} in {counted(trees, 'tree')}")
+
+
+@provider.command()
+@accessing
+def kept(access: Access) -> None:
+    """List providers whose devices are away, and until when what was set on them is kept.
+
+    The agent of the host removes them the day after. `berth provider delete` removes one now.
+    """
+    # Deferred: `--help` does not need it.
+    from berth.hosts.drivers.kept import KEPT_UNTIL, last_day
+
+    with access.client() as client:
+        traits = client.get("/traits", [("name", f"startswith:{KEPT_UNTIL}")]).json()["traits"]
+        rows = [
+            (item["name"], item["uuid"], str(day))
+            for trait in sorted(traits)
+            if (day := last_day([trait]))
+            for item in client.get("/resource_providers", [("required", trait)]).json()[
+                "resource_providers"
+            ]
+        ]
+    if access.as_json:
+        keys = ("name", "uuid", "until")
+        say_json({"providers": [dict(zip(keys, row, strict=True)) for row in rows]})
+    else:
+        print_columns(("NAME", "UUID", "UNTIL"), rows)
+        say(counted(len(rows), "provider"))
 
 
 @provider.command()
@@ -128,7 +161,7 @@ def _print_provider(client: Client, item: Json) -> None:
         ]
     )
     if contents.inventories:
-        click.echo()
+        say()
         print_inventories(contents.inventories, contents.usages)
 
 
@@ -223,7 +256,7 @@ def create(access: Access, name: str, uuid: str | None, parent: str | None) -> N
         if access.as_json:
             print_answer(answer)
         else:
-            click.echo(f"created {name} ({answer.json()['uuid']})")
+            say(f"created {name} ({answer.json()['uuid']})")
 
 
 @provider.command(name="set")
@@ -261,7 +294,7 @@ def set_provider(
         if access.as_json:
             print_answer(answer)
         else:
-            click.echo(f"changed {body['name']}")
+            say(f"changed {body['name']}")
 
 
 @provider.command()
@@ -281,4 +314,4 @@ def delete(access: Access, reference: str, with_tree: bool) -> None:
     with access.client() as client:
         deleted = delete_providers(client, find_provider(client, reference), with_tree=with_tree)
         if not access.as_json:
-            click.echo(f"deleted {', '.join(deleted)}")
+            say(f"deleted {', '.join(deleted)}")

@@ -7,12 +7,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import click
-
 from berth.cli.columns import amount, counted, print_line
 from berth.cli.fleet.contents import Contents, capacity_of, contents_of
 from berth.cli.fleet.references import Labels, described
 from berth.cli.fleet.refusals import Forbidden, NoOwnApi, NotThere, ServiceRefused
+from berth.cli.output import say
 from berth.client.client import tree_path
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def print_tree(client: Client, uuid: str) -> None:
         name = f"{'  ' * depth}{item['name']}".ljust(width)
         words = [*_words(tree.contents[item["uuid"]]), *drains.get(item["uuid"], ())]
         print_line("  ".join([name, *words]).rstrip())
-    click.echo(_sums(client, tree))
+    say(_sums(client, tree))
 
 
 def _read_whole(client: Client, uuid: str) -> _Tree:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from berth.cli.fleet.refusals import Forbidden, NoOwnApi, NotThere
+from berth.cli.fleet.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from berth.cli.fleet.client import Client
@@ -40,8 +41,10 @@ def find_provider(client: Client, reference: str) -> Json:
         "resource_providers"
     ]
     if not listed:
+        hint = did_you_mean(client, "/resource_providers", reference)
         raise NotThere(
-            f"no provider is named {reference}; `berth provider list` prints all of them"
+            f"no provider is named {reference}"
+            + (hint or "; `berth provider list` prints all of them")
         )
     return listed[0]
 

@@ -11,6 +11,7 @@ from berth.cli.columns import counted
 from berth.cli.fleet.access import Access, accessing
 from berth.cli.fleet.completing import class_names
 from berth.cli.fleet.named import send_each
+from berth.cli.output import say
 
 class_arguments = click.argument(
     "names", metavar="CLASS...", nargs=-1, required=True, shell_complete=class_names
@@ -36,8 +37,8 @@ def list_classes(access: Access) -> None:
             return
         names = sorted(item["name"] for item in answer.json()["resource_classes"])
         for name in names:
-            click.echo(name)
-        click.echo(counted(len(names), "resource class", "resource classes"))
+            say(name)
+        say(counted(len(names), "resource class", "resource classes"))
 
 
 @class_.command()
@@ -45,15 +46,17 @@ def list_classes(access: Access) -> None:
 @accessing
 def show(access: Access, name: str) -> None:
     """Show whether a resource class exists."""
-    # Deferred: `--help` does not need it.
+    # Deferred: `--help` does not need them.
     from berth.cli.fleet.client import path_of, print_answer
+    from berth.cli.fleet.suggestions import suggesting
 
     with access.client() as client:
-        answer = client.get(path_of("resource_classes", name))
+        with suggesting(client, "/resource_classes", name):
+            answer = client.get(path_of("resource_classes", name))
         if access.as_json:
             print_answer(answer)
         else:
-            click.echo(answer.json()["name"])
+            say(answer.json()["name"])
 
 
 @class_.command()

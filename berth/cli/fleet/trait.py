@@ -14,6 +14,7 @@ from berth.cli.fleet.completing import provider_names, trait_names
 from berth.cli.fleet.generations import generation_option
 from berth.cli.fleet.named import send_each
 from berth.cli.fleet.provider import provider_argument
+from berth.cli.output import say
 
 if TYPE_CHECKING:
     from berth.cli.fleet.client import Client
@@ -88,8 +89,8 @@ def _trait_query(
 def _print_traits(names: Iterable[str]) -> None:
     every = sorted(names)
     for name in every:
-        click.echo(name)
-    click.echo(counted(len(every), "trait"))
+        say(name)
+    say(counted(len(every), "trait"))
 
 
 @trait.command()
@@ -103,9 +104,11 @@ def show(access: Access, name: str) -> None:
     # Deferred: `--help` does not need them.
     from berth.cli.columns import print_columns
     from berth.cli.fleet.client import path_of, print_answer
+    from berth.cli.fleet.suggestions import suggesting
 
     with access.client() as client:
-        client.get(path_of("traits", name))
+        with suggesting(client, "/traits", name):
+            client.get(path_of("traits", name))
         answer = client.get("/resource_providers", [("required", name)])
         if access.as_json:
             print_answer(answer)
@@ -114,7 +117,7 @@ def show(access: Access, name: str) -> None:
         if providers:
             rows = sorted([item["name"], item["uuid"]] for item in providers)
             print_columns(("PROVIDER", "UUID"), rows)
-        click.echo(f"{counted(len(providers), 'provider has', 'providers have')} {name}")
+        say(f"{counted(len(providers), 'provider has', 'providers have')} {name}")
 
 
 @trait.command()
@@ -183,14 +186,24 @@ def _put(
     # Deferred: `--help` does not need them.
     from berth.cli.fleet.client import print_answer
     from berth.cli.fleet.references import uuid_of
+    from berth.cli.fleet.refusals import ServiceRefused
+    from berth.cli.fleet.warned import warn
 
     path = f"/resource_providers/{uuid_of(client, reference)}/traits"
     body = client.read(path)
+    if missing := (without or set()) - set(body["traits"]):
+        warn(f"{reference} does not have {', '.join(sorted(missing))}")
     kept = set() if without is None else set(body["traits"]) - without
     body["traits"] = sorted(of | kept)
     if generation is not None:
         body["resource_provider_generation"] = generation
-    answer = client.send("PUT", path, body)
+    try:
+        answer = client.send("PUT", path, body)
+    except ServiceRefused as refused:
+        if not str(refused).startswith("No such trait"):
+            raise
+        sentence = f"{refused}; `berth trait create` creates one"
+        raise ServiceRefused(sentence, refused.error_code) from refused
     if client.as_json:
         print_answer(answer)
     else:

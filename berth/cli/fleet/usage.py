@@ -11,6 +11,7 @@ import click
 from berth.cli.columns import amount, counted, print_columns
 from berth.cli.fleet.access import Access, accessing
 from berth.cli.fleet.provider import provider_argument
+from berth.cli.output import say
 
 if TYPE_CHECKING:
     from berth.cli.fleet.references import Json
@@ -51,16 +52,18 @@ def provider(access: Access, reference: str) -> None:
 @accessing
 def project(access: Access, project_id: str, user: str | None, consumer_type: str | None) -> None:
     """Show what a project uses, by consumer type."""
-    # Deferred: `--help` does not need it.
+    # Deferred: `--help` does not need them.
     from berth.cli.fleet.client import print_answer
+    from berth.cli.fleet.warned import warn
 
-    query = [("project_id", project_id)]
-    if user is not None:
-        query.append(("user_id", user))
-    if consumer_type is not None:
-        query.append(("consumer_type", consumer_type))
+    typed = (("project", project_id), ("user", user), ("type", consumer_type))
+    named = [(name, value) for name, value in typed if value is not None]
+    members = {"project": "project_id", "user": "user_id", "type": "consumer_type"}
+    query = [(members[name], value) for name, value in named]
     with access.client() as client:
         answer = client.get("/usages", query)
+        if not answer.json()["usages"]:
+            warn(f"no consumer has {', '.join(f'{name} {value}' for name, value in named)}")
         if access.as_json:
             print_answer(answer)
         else:
@@ -71,7 +74,7 @@ def _print_by_type(usages: Json) -> None:
     consumers = sum(of_type["consumer_count"] for of_type in usages.values())
     if usages:
         print_columns(("TYPE", "CLASS", "USED"), list(_rows(usages)), right=["USED"])
-    click.echo(counted(consumers, "consumer"))
+    say(counted(consumers, "consumer"))
 
 
 def _rows(usages: Json) -> Iterator[list[str]]:

@@ -17,11 +17,19 @@ from typing import Any, Final, TextIO
 import click
 
 from berth.cli.fleet.completing import amounts as classes_for_amounts
-from berth.cli.fleet.completing import drain_names, flavor_names, provider_names, trait_names
-from berth.cli.fleet.filters import amounts_of, conditions
+from berth.cli.fleet.completing import (
+    class_names,
+    drain_names,
+    flavor_names,
+    provider_names,
+    trait_names,
+)
+from berth.cli.fleet.filters import amounts_of
+from berth.pasted import NotReadable, request_in
+from berth.pasted.command import items_of as pasted_items
 
-#: A query string of `GET /allocation_candidates`, alone or after the path in a line of a log.
-_QUERY: Final = re.compile(r"(?:.*\?)?(?P<query>(?:resources|required|member_of)\S*=.*:.*)")
+#: What no amount and no flavor has, but what people paste.
+_PASTED: Final = re.compile(r"[&?%\s{]|=.*[:,!]|resources[\w-]*=|required[\w-]*=|member_of[\w-]*=")
 
 
 def _several(
@@ -69,18 +77,30 @@ _OF_REQUEST: Final[_Options] = (
     _several("--under", "PROVIDER", "From it, or from below it.", provider_names),
     _several("--not-under", "PROVIDER", "Not from it, nor from below it.", provider_names),
     _several(
+        "--split",
+        "CLASS[:parts=N,min=M,step=S]",
+        "Take the amount of this class from up to N providers of a host (2), at least M from each "
+        "(1), in multiples of S (1).",
+        class_names,
+    ),
+    _several(
         "--group",
         "TEXT",
         "A group that one provider serves: its name, CLASS=AMOUNT..., and its conditions as "
-        "required=, member_of=, in_tree=, under= and not_under=.",
+        "required=, member_of=, in_tree=, under=, not_under= and split=.",
     ),
     _several("--host-required", "TRAITS", "Traits of the host itself.", trait_names),
     _several("--host-anywhere", "TRAITS", "Traits anywhere in the host's tree.", trait_names),
     _several("--host-member-of", "AGGREGATES", "Aggregates of the host itself."),
     _several("--host-in", "PROVIDER", "Only these hosts.", provider_names),
     _several("--host-not-in", "PROVIDER", "Not these hosts.", provider_names),
-    _several("--together", "A,B@LEVEL", "Groups with one and the same LEVEL (see below)."),
-    _several("--apart", "A,B@LEVEL", "Groups with different ones."),
+    _several(
+        "--together",
+        "A,B@LEVEL",
+        "Groups on the same LEVEL: provider, tree, subtree, or a trait of the nearest provider "
+        "above that has it.",
+    ),
+    _several("--apart", "A,B@LEVEL", "Groups in different ones."),
     _several(
         "--tolerate",
         "DRAIN",
@@ -116,12 +136,24 @@ _OF_SCENARIO: Final[_Options] = (
 
 #: What the fields of these options begin with.
 _ASSUMING: Final = ("nothing", "drain", "undrain", "without", "add", "allocation")
+#: What may be given with a query: what the fleet is assumed to be, and tolerated drains.
+_BESIDE_A_QUERY: Final = (
+    "amounts",
+    "tolerate",
+    *("nothing_used", "drain", "undrain"),
+    *("without_host", "without_consumer", "add_host", "allocation_ratio"),
+)
 #: A provider, and how many hosts like it.
 _ADDED: Final = re.compile(r"(?P<like>[^*].*?)(?:\*(?P<count>[0-9]+))?")
 
 #: A class, its allocation ratio, and on which hosts.
 _RATIO: Final = re.compile(
     r"(?P<resource_class>[A-Z0-9_]+)=(?P<ratio>[0-9]+(\.[0-9]+)?)(@(?P<member_of>.+))?"
+)
+
+#: A class that may be split, and how.
+_SPLIT: Final = re.compile(
+    r"(?P<resource_class>[A-Z0-9_]+)(:(?P<how>(parts|min|step)=[0-9]+(,(parts|min|step)=[0-9]+)*))?"
 )
 
 #: The members of a group, and whether each is a list of conditions or of references.
@@ -133,6 +165,7 @@ _OF_FLAVOR: Final = (
     "amounts",
     *_CONDITIONS,
     *_REFERENCES,
+    "split",
     "group",
     "together",
     "apart",
@@ -150,6 +183,7 @@ class WantedRequest:
     in_tree: Sequence[str]
     under: Sequence[str]
     not_under: Sequence[str]
+    split: Sequence[str]
     group: Sequence[str]
     host_required: Sequence[str]
     host_anywhere: Sequence[str]
@@ -166,7 +200,24 @@ class WantedRequest:
         Raises:
             UsageError: nothing is wanted, or an option does not have its form.
         """
-        return self._body_of_file() if self.request else {"request": self._request()}
+        if self.request:
+            return self._body_of_file()
+        return {"request": self._pasted() or self._request()}
+
+    def _pasted(self) -> dict[str, Any] | None:
+        """The request in what was pasted instead of amounts; also without quotes around it."""
+        if not any(map(_PASTED.search, self.amounts)):
+            return None
+        # What stands beside it would be lost.
+        for field in fields(self):
+            if field.name not in _BESIDE_A_QUERY and getattr(self, field.name):
+                option = f"--{field.name.replace('_', '-')}"
+                pasted = "CLASS=AMOUNT" if field.name == "flavor" else "a query"
+                raise click.UsageError(f"{pasted} and {option} exclude each other")
+        try:
+            return {**request_in(" ".join(self.amounts)), **self._restrictions()}
+        except NotReadable as error:
+            raise click.UsageError(str(error)) from error
 
     def _body_of_file(self) -> dict[str, Any]:
         assert self.request is not None, "there is a file"
@@ -189,8 +240,6 @@ class WantedRequest:
                 raise click.UsageError(f"{typed} and --{option} exclude each other")
 
     def _request(self) -> dict[str, Any]:
-        if len(self.amounts) == 1 and (match := _QUERY.fullmatch(self.amounts[0])):
-            return {"query": match["query"]}
         request: dict[str, Any] = {"groups": self._groups(), **self._restrictions()}
         for name, texts in ("together", self.together), ("apart", self.apart):
             if texts:
@@ -214,6 +263,7 @@ class WantedRequest:
                 "in_tree": self.in_tree,
                 "under": self.under,
                 "not_under": self.not_under,
+                "split": self.split,
             },
         )
         groups = {"": unnamed} if unnamed else {}
@@ -221,7 +271,7 @@ class WantedRequest:
             name, group = _named_group(text)
             groups[name] = group
         if not groups:
-            raise click.UsageError("nothing is wanted: give CLASS=AMOUNT, as in VCPU=4")
+            raise click.UsageError("nothing is requested: give CLASS=AMOUNT, as in VCPU=4")
         return groups
 
     def _host(self) -> dict[str, Any]:
@@ -256,6 +306,16 @@ class Wanted(WantedRequest):
             if not field.name.startswith(_ASSUMING)
         )
 
+    @property
+    def has_request(self) -> bool:
+        """Whether anything is asked for but conditions on hosts, and drains to tolerate."""
+        return any(getattr(self, name) for name in (*_OF_FLAVOR, "flavor", "request"))
+
+    def conditions(self) -> dict[str, Any]:
+        """The members `host`, `tolerate` and `what_if` of a body without a request."""
+        what_if = self.what_if()
+        return {**self._restrictions(), **({"what_if": what_if} if what_if else {})}
+
     def body(self) -> dict[str, Any]:
         """The members `request` and `what_if` of a question.
 
@@ -271,7 +331,7 @@ class Wanted(WantedRequest):
     def _request(self) -> dict[str, Any]:
         named = [each for each in self.amounts if "=" not in each]
         if len(named) > 1 or (named and self.flavor):
-            raise click.UsageError(f"name one flavor, not also {named[-1]}")
+            raise click.UsageError(f"a request has one flavor: remove {named[-1]}")
         if named and len(self.amounts) > 1:
             raise click.UsageError(
                 f"{named[0]} is not CLASS=AMOUNT, as in VCPU=4, and a flavor excludes amounts"
@@ -348,7 +408,20 @@ def _group(amounts: Sequence[str], texts: Mapping[str, Iterable[str]]) -> dict[s
     for name in _REFERENCES:
         if references := list(texts.get(name, ())):
             group[name] = references
+    if splits := dict(map(_split, texts.get("split", ()))):
+        group["split"] = splits
     return group
+
+
+def _split(text: str) -> tuple[str, dict[str, int]]:
+    """A class to split and how, as it is typed: `VCPU`, or `VCPU:parts=4,min=2`."""
+    match = _SPLIT.fullmatch(text)
+    if match is None:
+        raise click.UsageError(
+            f"--split {text} is not CLASS or CLASS:parts=N,min=M,step=S, as in VCPU:parts=4"
+        )
+    pairs = (pair.partition("=") for pair in filter(None, (match["how"] or "").split(",")))
+    return match["resource_class"], {name: int(number) for name, _, number in pairs}
 
 
 def _named_group(text: str) -> tuple[str, dict[str, Any]]:
@@ -358,7 +431,7 @@ def _named_group(text: str) -> tuple[str, dict[str, Any]]:
     amounts = []
     for word in words:
         key, _, value = word.partition("=")
-        if key in (*_CONDITIONS, *_REFERENCES):
+        if key in (*_CONDITIONS, *_REFERENCES, "split"):
             texts.setdefault(key, []).append(value)
         else:
             amounts.append(word)
@@ -372,13 +445,7 @@ def _named_group(text: str) -> tuple[str, dict[str, Any]]:
 def items_of(member: str, texts: Iterable[str]) -> dict[str, Any]:
     """A member with conditions in the grammar of requests: `A`, `!A`, or a list of which one is
     enough."""
-    items: list[str | list[str]] = []
-    for text in texts:
-        for names, is_forbidden in conditions(text):
-            if is_forbidden:
-                items += [f"!{name}" for name in names]
-            else:
-                items.append(names[0] if len(names) == 1 else names)
+    items = pasted_items(texts)
     return {member: items} if items else {}
 
 

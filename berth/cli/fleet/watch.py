@@ -14,6 +14,7 @@ import click
 from berth.cli.columns import amount
 from berth.cli.fleet.access import Access, accessing
 from berth.cli.fleet.differences import differences
+from berth.cli.output import say
 from berth.model.inventory import Inventory
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _PAUSE_S: Final = 2.0
 
 @click.command()
 @click.option("--after", metavar="REVISION", help="Print what has changed since, too; with --json.")
-@click.option("--count", type=click.IntRange(min=1), help="Stop after so many changes.")
+@click.option("--count", metavar="N", type=click.IntRange(min=1), help="Stop after N changes.")
 @accessing
 def watch(access: Access, after: str | None, count: int | None) -> None:
     """Print what changes in the fleet, until you stop it.
@@ -54,7 +55,7 @@ def watch(access: Access, after: str | None, count: int | None) -> None:
         asking = client.for_programs
         lines = _events(asking, after) if access.as_json else _sentences(asking)
         for number, line in enumerate(lines, 1):
-            click.echo(line)
+            say(line)
             if number == count:
                 return
 
@@ -92,7 +93,7 @@ def _sentences(client: Client) -> Iterator[str]:
 
 
 def _say_waiting(error: Exception) -> None:
-    click.echo(f"berth: {error}; asking again", err=True)
+    say(f"berth: {error}; asking again", err=True)
     time.sleep(_PAUSE_S)
 
 

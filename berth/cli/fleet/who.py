@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +12,7 @@ import click
 from berth.cli.columns import amounts, counted, print_columns
 from berth.cli.fleet.access import Access, accessing
 from berth.cli.fleet.completing import provider_names
+from berth.cli.output import say
 
 if TYPE_CHECKING:
     from berth.cli.fleet.client import Client
@@ -20,7 +22,11 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("subject", metavar="[HOST|PROJECT]", required=False, shell_complete=provider_names)
-@click.option("--host", metavar="HOST", help="This host, whatever projects there are.")
+@click.option(
+    "--host",
+    metavar="HOST",
+    help="Only consumers on this host; never a project.",
+)
 @click.option("--project", metavar="PROJECT", help="Only this project.")
 @click.option("--user", metavar="USER", help="Only this user.")
 @click.option("--type", "consumer_type", metavar="TYPE", help="Only consumers of this type.")
@@ -35,7 +41,7 @@ def who(
     consumer_type: str | None,
     name: str | None,
 ) -> None:
-    """List who holds something of a host, or what a project holds.
+    """List who uses a host, or what a project uses.
 
     \b
       berth who cn31
@@ -46,8 +52,11 @@ def who(
     every consumer. If a host and a project have the same name, the host counts; --project names the
     project.
     """
-    # Deferred: `--help` does not need it.
+    # Deferred: `--help` does not need them.
     from berth.cli.fleet.client import print_answer
+    from berth.cli.fleet.references import find_provider
+    from berth.cli.fleet.refusals import Forbidden
+    from berth.client.client import lines_of
 
     if subject is not None and host is not None:
         raise click.UsageError("name one host")
@@ -60,9 +69,14 @@ def who(
     }
     with access.client() as client:
         if subject is None:
+            if host is not None:
+                with suppress(Forbidden):  # a member of a project may not read providers
+                    find_provider(client, host)
             answer = _listed(client, filters)
         else:
             answer = _of_subject(client, subject, filters)
+        if not lines_of(answer)[0]:
+            _warn_of_nothing(filters)
         if access.as_json:
             print_answer(answer)
         else:
@@ -70,6 +84,17 @@ def who(
 
 
 _Filters = Mapping[str, str | None]
+
+
+def _warn_of_nothing(filters: _Filters) -> None:
+    """Repeat the names that no consumer has, because one may be misspelt."""
+    # Deferred: `--help` does not need it.
+    from berth.cli.fleet.warned import warn
+
+    words = {"project_id": "project", "user_id": "user", "consumer_type": "type", "name": "name"}
+    named = [f"{word} {filters[name]}" for name, word in words.items() if filters[name]]
+    if named:
+        warn(f"no consumer has {', '.join(named)}")
 
 
 def _listed(client: Client, filters: _Filters) -> Answer:
@@ -88,22 +113,27 @@ def _of_subject(client: Client, subject: str, filters: _Filters) -> Answer:
         NotThere: there is neither.
     """
     # Deferred: `--help` does not need them.
-    from berth.cli.fleet.refusals import NotThere, ServiceRefused
+    from berth.cli.fleet.references import find_provider
+    from berth.cli.fleet.refusals import Forbidden, NotThere
+    from berth.cli.fleet.suggestions import did_you_mean
     from berth.client.client import lines_of
 
     try:
-        answer = _listed(client, {**filters, "host": subject})
-    except ServiceRefused:
-        # Whoever may see one project only may not ask for a host without it.
+        find_provider(client, subject)
+    except Forbidden:
+        # A member of a project may not read providers, and asks for a project.
         return _listed(client, {**filters, "project_id": filters["project_id"] or subject})
-    if "warnings" not in lines_of(answer)[1]:
-        return answer
-    if filters["project_id"] is not None:
-        raise NotThere(f"no provider is named {subject}; `berth provider list` prints all of them")
-    answer = _listed(client, {**filters, "project_id": subject})
-    if not lines_of(answer)[0]:
-        raise NotThere(f"no provider is named {subject}, and no project {subject} holds anything")
-    return answer
+    except NotThere:
+        if filters["project_id"] is not None:
+            raise
+        answer = _listed(client, {**filters, "project_id": subject})
+        if lines_of(answer)[0]:
+            return answer
+        hint = did_you_mean(client, "/resource_providers", subject)
+        raise NotThere(
+            f"no provider is named {subject}, and no project {subject} holds anything{hint}"
+        ) from None
+    return _listed(client, {**filters, "host": subject})
 
 
 def _print(answer: Answer) -> None:
@@ -114,7 +144,7 @@ def _print(answer: Answer) -> None:
     consumers = sorted(map(Consumer.of, lines_of(answer)[0]), key=_order)
     rows = [
         [
-            f"{each.project_id}/{each.name}" if each.name else each.uuid,
+            _called(each),
             each.project_id,
             each.user_id,
             each.consumer_type,
@@ -125,7 +155,12 @@ def _print(answer: Answer) -> None:
     ]
     if rows:
         print_columns(("CONSUMER", "PROJECT", "USER", "TYPE", "SINCE (UTC)", "HOLDS"), rows)
-    click.echo(counted(len(rows), "consumer"))
+    say(counted(len(rows), "consumer"))
+
+
+def _called(consumer: Consumer) -> str:
+    """A consumer by its project and name, or by its UUID."""
+    return f"{consumer.project_id}/{consumer.name}" if consumer.name else consumer.uuid
 
 
 def _order(consumer: Consumer) -> tuple[str, str, str]:

@@ -14,7 +14,12 @@ from berth.cli.fleet.wanted import Wanted, wanting
 @click.option(
     "--nearest", metavar="N", type=click.IntRange(0, 50), help="Name the N nearest hosts."
 )
-@click.option("--seconds", metavar="S", type=click.FloatRange(min=0), help="Take at most so long.")
+@click.option(
+    "--seconds",
+    metavar="S",
+    type=click.FloatRange(min=0),
+    help="Stop after S seconds.",
+)
 @accessing
 def why(access: Access, wanted: Wanted, nearest: int | None, seconds: float | None) -> None:
     """Explain why a request does not fit, and what would help.
@@ -23,9 +28,11 @@ def why(access: Access, wanted: Wanted, nearest: int | None, seconds: float | No
       berth why VCPU=16 MEMORY_MB=32768 --required HW_CPU_X86_AVX512F --host-member-of zone=z2
       berth why m1.large --host-in cn31
       berth why 'resources=VCPU:16&required=HW_CPU_X86_AVX512F'
+      berth why '... "GET /placement/allocation_candidates?resources=VCPU%3A16" status: 200'
 
-    It takes the arguments and options of `berth candidates`. ALONE counts the hosts that satisfy
-    one constraint by itself, and LEFT those that satisfy it and all above it.
+    The last two are pasted from a log: a query, or a whole line that has one. It takes the
+    arguments and options of `berth candidates`. ALONE counts the hosts that satisfy one constraint
+    by itself, and LEFT those that satisfy it and all above it.
     """
     # Deferred: `--help` does not need them.
     from berth.cli.fleet.client import EXPLAIN, print_answer

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, Protocol
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from berth.api import errors
+from berth.api.environ import STILL_VALID
 from berth.api.errors import RETRY_AFTER_S, Refused
-from berth.api.paths import is_public
+from berth.api.paths import is_public, kind_of
 from berth.edge.auth.failed_attempts import Caller, FailedAttempts, FailureLog
 from berth.edge.auth.identity import Identity, leave_identity, remove_identity, unauthorized
 
@@ -23,8 +24,20 @@ _CREDENTIALS: Final = (
 #: How many characters of a name that a client sent are remembered and logged.
 _NAME_SHOWN_MAX: Final = 64
 
-#: Returns the caller of a request; raises Refused if it is not authenticated.
-Authenticate = Callable[[WSGIEnvironment], Identity]
+
+class Authenticate(Protocol):
+    """Checks the credentials of requests."""
+
+    def __call__(self, environ: WSGIEnvironment) -> Identity:
+        """The caller of a request.
+
+        Raises:
+            Refused: it is not authenticated.
+        """
+
+    def still_valid(self, environ: WSGIEnvironment) -> Callable[[], bool]:
+        """A function that returns whether the credentials of an authenticated request would still
+        be accepted, as those of the same caller. It does not keep them."""
 
 
 def layer_of(authenticate: Authenticate) -> Callable[[WSGIApplication], WSGIApplication]:
@@ -36,6 +49,8 @@ def layer_of(authenticate: Authenticate) -> Callable[[WSGIApplication], WSGIAppl
             if not is_public(environ):
                 try:
                     leave_identity(environ, authenticate(environ))
+                    if kind_of(environ).is_watch:
+                        environ[STILL_VALID] = authenticate.still_valid(environ)
                 except Refused as refused:
                     return _refuse(refused, environ, start_response)
             for name in _CREDENTIALS:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file of users: htpasswd lines with bcrypt hashes and two more fields.
+"""The file of users: htpasswd lines with bcrypt hashes and up to three more fields.
 
     name:$2y$12$...:project:role,role
+    name:$2y$12$...:project:agent:host
 
 Apache reads the same file and ignores the fields after the hash. A user whose line ends with the
 hash has no roles and a project of the same name. Blank lines and lines that begin with `#` are
@@ -18,7 +19,7 @@ from typing import Final
 
 import bcrypt
 
-from berth.edge.auth.identity import Identity
+from berth.edge.auth.identity import Identity, fault_of_host
 from berth.edge.auth.watched_file import MalformedLine
 
 #: bcrypt ignores the rest of a longer password.
@@ -52,7 +53,8 @@ class User:
     def line(self) -> str:
         """The user as a line of the file, without the newline."""
         roles = ",".join(self.identity.roles)
-        return f"{self.name}:{self.password_hash}:{self.identity.project}:{roles}"
+        host = "" if self.identity.host is None else f":{self.identity.host}"
+        return f"{self.name}:{self.password_hash}:{self.identity.project}:{roles}{host}"
 
 
 def parse_users(text: str) -> dict[str, User]:
@@ -141,9 +143,9 @@ def _text_of(lines: list[str]) -> str:
 
 def _parse_line(number: int, line: str) -> User:
     name, *rest = line.rstrip().split(":")
-    if not 1 <= len(rest) <= 3:
+    if not 1 <= len(rest) <= 4:
         raise MalformedLine(number, "expected name:hash or name:hash:project:role,role")
-    password_hash, project, roles = *rest, *("", "", "")[len(rest) :]
+    password_hash, project, roles, host = *rest, *("", "", "", "")[len(rest) :]
     if fault := fault_of_name(name):
         raise MalformedLine(number, fault)
     match = _HASH.fullmatch(password_hash)
@@ -161,4 +163,6 @@ def _parse_line(number: int, line: str) -> User:
     held_roles = tuple(role.strip() for role in roles.split(",")) if roles.strip() else ()
     if fault := next(filter(None, map(fault_of_role, held_roles)), None):
         raise MalformedLine(number, f"the roles of {name}: {fault}")
-    return User(Identity(name, project or name, held_roles), password_hash)
+    if fault := (fault_of_name(host) if host else None) or fault_of_host(host or None, held_roles):
+        raise MalformedLine(number, f"the host of {name}: {fault}")
+    return User(Identity(name, project or name, held_roles, host or None), password_hash)

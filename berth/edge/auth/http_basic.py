@@ -99,6 +99,18 @@ class HttpBasic:
             raise self._gatekeeper.put_off()
         return self._judged(self.checks.check(credentials, source_of(caller.address)), caller)
 
+    def still_valid(self, environ: WSGIEnvironment) -> Callable[[], bool]:
+        """See `Authenticate`: the line of the file is as it was. No password is checked again."""
+        given = _credentials_in(environ.get("HTTP_AUTHORIZATION", ""))
+        seen = self._user(given[0]) if given is not None else None
+        return lambda: seen is not None and self._user(seen.name) == seen
+
+    def _user(self, name: str) -> User | None:
+        """The line of a user; None if there is none, or the file cannot be used."""
+        with suppress(CredentialsUnusable):
+            return self._file.content().users.get(name)
+        return None
+
     def _look_later(self, credentials: Credentials, caller: Caller) -> None:
         """Check credentials in the background, if the user exists and there is room."""
 

@@ -3,17 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Final
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from berth.api import errors
-from berth.api.environ import CONTEXT
+from berth.api.environ import CONTEXT, HOST
 from berth.api.errors import Refused
 from berth.api.paths import is_public
-from berth.edge.context import Context
+from berth.edge.context import AGENT, Context
 
 #: The headers in which a layer names the caller; a client must not be able to set them.
 #: Source: those that keystonemiddleware removes, and the others that oslo.context reads.
@@ -39,12 +39,22 @@ class Identity:
     user: str
     project: str
     roles: tuple[str, ...]
+    #: The host to whose tree of providers the user is confined; None: to no host.
+    host: str | None = None
+
+
+def fault_of_host(host: str | None, roles: Sequence[str]) -> str | None:
+    """Why a user with these roles cannot be bound to a host; None if that is possible."""
+    if host is not None and [role.lower() for role in roles] != [AGENT]:
+        return f"a user that is bound to a host has the role {AGENT} and no other"
+    return None
 
 
 def remove_identity(environ: WSGIEnvironment) -> None:
     """Remove the identity headers of a request; leave its credentials."""
     for name in IDENTITY_HEADERS & environ.keys():
         del environ[name]
+    environ.pop(HOST, None)
 
 
 def leave_identity(environ: WSGIEnvironment, identity: Identity) -> None:
@@ -53,6 +63,8 @@ def leave_identity(environ: WSGIEnvironment, identity: Identity) -> None:
     environ["HTTP_X_USER_ID"] = environ["HTTP_X_USER_NAME"] = identity.user
     environ["HTTP_X_PROJECT_ID"] = environ["HTTP_X_PROJECT_NAME"] = identity.project
     environ["HTTP_X_ROLES"] = ",".join(identity.roles)
+    if identity.host is not None:
+        environ[HOST] = identity.host
 
 
 def identify(application: WSGIApplication) -> WSGIApplication:
@@ -64,6 +76,8 @@ def identify(application: WSGIApplication) -> WSGIApplication:
         if context.user_id is None and not is_public(environ):
             refused = Refused(401, "", hint="The request does not say who its user is.")
             return unauthorized(refused, environ, start_response)
+        if context.host is not None:
+            environ[HOST] = context.host
         return application(environ, start_response)
 
     return layer

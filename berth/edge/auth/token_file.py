@@ -16,7 +16,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from berth.edge.auth.identity import Identity
+from berth.edge.auth.identity import Identity, fault_of_host
 from berth.edge.auth.watched_file import MalformedLine
 
 _ID_BYTES: Final = 4
@@ -27,7 +27,7 @@ _TOKEN: Final = re.compile(rf"berth_([0-9a-f]{{{2 * _ID_BYTES}}})_[0-9a-f]{{{2 *
 _Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
-class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A line of the file. The token itself cannot be recovered from it."""
 
     id: str
@@ -38,11 +38,13 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     created: _Instant
     #: None: never.
     expires: _Instant | None
+    #: The host to which the token is bound.
+    host: str | None = None
 
     @property
     def identity(self) -> Identity:
         """The caller that the token authenticates."""
-        return Identity(self.user, self.project, self.roles)
+        return Identity(self.user, self.project, self.roles, self.host)
 
     def is_expired(self, now: datetime) -> bool:
         """Whether the token has expired."""
@@ -69,6 +71,7 @@ def issue(
         roles=identity.roles,
         created=created,
         expires=expires,
+        host=identity.host,
     )
 
 
@@ -97,6 +100,8 @@ def parse_tokens(text: str) -> dict[str, Token]:
             token = msgspec.json.decode(line, type=Token)
         except msgspec.DecodeError as error:
             raise MalformedLine(number, f"not a token: {error}") from None
+        if fault := fault_of_host(token.host, token.roles):
+            raise MalformedLine(number, f"token {token.id}: {fault}")
         if token.id in tokens:
             raise MalformedLine(number, f"duplicate token {token.id}")
         tokens[token.id] = token

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hmac
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -17,7 +18,7 @@ from wsgiref.types import WSGIEnvironment
 
 from berth.edge.auth.file_based import Gatekeeper, unusable
 from berth.edge.auth.identity import Identity
-from berth.edge.auth.token_file import hash_of, id_in, parse_tokens
+from berth.edge.auth.token_file import Token, hash_of, id_in, parse_tokens
 from berth.edge.auth.watched_file import CredentialsUnusable, WatchedFile
 
 CHALLENGE: Final = "Bearer"
@@ -78,6 +79,25 @@ class Tokens:
         self._gatekeeper.slow_down(caller)
         why = "it has expired" if is_right else "it is not known"
         raise self._gatekeeper.failure(caller, why)
+
+    def still_valid(self, environ: WSGIEnvironment) -> Callable[[], bool]:
+        """See `Authenticate`: the line of the file is as it was, and the token has not expired."""
+        seen = self._entry(id_in(_token_in(environ)))
+
+        def is_valid() -> bool:
+            return (
+                seen is not None
+                and not seen.is_expired(self._utc())
+                and self._entry(seen.id) == seen
+            )
+
+        return is_valid
+
+    def _entry(self, token_id: str | None) -> Token | None:
+        """The line of a token; None if there is none, or the file cannot be used."""
+        with suppress(CredentialsUnusable):
+            return self._file.content().get(token_id or _NO_ID)
+        return None
 
 
 def _token_in(environ: WSGIEnvironment) -> str:

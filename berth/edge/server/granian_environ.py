@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from berth.api.environ import CLIENT_GONE
-from berth.api.paths import is_search, is_watch
+from berth.api.paths import kind_of
 from berth.edge.server.slow_clients import SlowClients, WatchedBody
 
 if TYPE_CHECKING:
@@ -51,16 +51,22 @@ def for_granian(
         for name, value in leaked.items():
             if environ.get(name) == value:
                 del environ[name]
-        if is_search(environ) or is_watch(environ):
+        kind = kind_of(environ)
+        if kind.search_seconds is not None or kind.is_watch:
             # No other request takes long enough for this to matter.
             environ[CLIENT_GONE] = functools.partial(
                 slow_clients.has_gone, environ["REMOTE_ADDR"], time.monotonic()
             )
+        body = None
         if "CONTENT_LENGTH" in environ or "HTTP_TRANSFER_ENCODING" in environ:
             body = slow_clients.watched(environ["wsgi.input"], environ["REMOTE_ADDR"])
             environ["wsgi.input"] = body
             start_response = _ending_unless_read(start_response, body, _announced(environ))
-        return application(environ, start_response)
+        served = slow_clients.begin(environ.get("REMOTE_ADDR", ""), body)
+        try:
+            return application(environ, start_response)
+        finally:
+            slow_clients.end(served)
 
     return faithful
 

@@ -12,6 +12,12 @@ by the kernel's counters, with nothing sent on it since its request arrived; and
 one whose request arrived when the wait began. It can be confused only with that of a complete
 request from the same address that has run for as long; that client loses its response.
 
+Both deadlines begin when Granian accepts a connection. If it accepts no more for the moment, the
+next ones wait in the kernel's queue; so a few clients after another could keep others waiting for
+many times `seconds_max`. Therefore a connection on which no whole request has come ends at its
+deadline by the kernel's counters, which begin when the client connects: unless a whole request from
+the same address is running that may be its own.
+
 When a client disconnects while its request runs, Granian closes the connection at once and lets
 the application continue. So a client has certainly gone when none of the connections from its
 address could be the one that carried its request (`has_gone`). With several requests from one
@@ -25,6 +31,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import math
 import socket
 import threading
 import time
@@ -45,6 +52,9 @@ RATE: Final = 64 * 1024
 
 #: Seconds between two checks.
 _LOOK_EACH_S: Final = 1.0
+
+#: The same after connections were cut off, because those that waited for their places may be late.
+_LOOK_SOON_S: Final = 0.25
 
 #: Seconds that a connection must have been idle before it may be closed to make room.
 _RESTED_S: Final = 1.0
@@ -71,10 +81,24 @@ class Wait:
     received: int = 0
 
 
+@dataclass(eq=False, slots=True)
+class Served:
+    """A request that has reached the application."""
+
+    address: str
+    since: float
+    #: Its body; None if it has none.
+    wait: Wait | None
+    #: When it was answered, if it took long: its response may not have been sent yet.
+    ended_at: float = math.inf
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What is remembered of a connection from one check to the next."""
 
+    #: When it was seen for the first time.
+    first_at: float
     #: Whether the client sent something after the last response.
     is_asking: bool
     #: When the current request arrived; without one, when something was last sent.
@@ -98,6 +122,8 @@ class Late(NamedTuple):
     untaken: list[Connection]
     #: Those whose body is late.
     owing: list[Connection]
+    #: Those on which no whole request has come in time.
+    silent: list[Connection]
 
 
 class Asking(NamedTuple):
@@ -123,12 +149,28 @@ class SlowClients:
     seconds_max: float
     #: The bodies that threads are waiting for now.
     waits: set[Wait] = field(default_factory=set, init=False)
+    #: The requests that the application answers now.
+    served: set[Served] = field(default_factory=set, init=False)
     _seen: dict[Peer, Seen] = field(default_factory=dict, init=False)
     _last: Look | None = field(default=None, init=False)
 
     def watched(self, stream: Stream, address: str) -> WatchedBody:
         """Wrap a body so that reading it ends at its deadline."""
         return WatchedBody(stream, Wait(address, time.monotonic()), self)
+
+    def begin(self, address: str, body: WatchedBody | None) -> Served:
+        """Note that a request has reached the application."""
+        served = Served(address, time.monotonic(), None if body is None else body.wait)
+        self.served.add(served)
+        return served
+
+    def end(self, served: Served) -> None:
+        """Note that the application has answered a request."""
+        now = time.monotonic()
+        if now - served.since < _LOOK_EACH_S:
+            self.served.discard(served)
+        else:
+            served.ended_at = now
 
     def watch(self, port: int, connections_max: int) -> None:
         """Start checking the clients of a port, for as long as this process runs.
@@ -138,14 +180,16 @@ class SlowClients:
         """
 
         def look() -> None:
+            pause = _LOOK_EACH_S
             while True:
-                time.sleep(_LOOK_EACH_S)
+                time.sleep(pause)
                 try:
                     begun = time.monotonic()
                     connections = list(connections_to(port))
                     now = time.monotonic()
                     self.note(connections, begun, now)
-                    _cut_off(self.late(connections, now))
+                    has_cut = _cut_off(self.late(connections, now))
+                    pause = _LOOK_SOON_S if has_cut else _LOOK_EACH_S
                     for connection in in_the_way(connections, connections_max):
                         cut(connection, socket.SHUT_RD)
                 except Exception:
@@ -194,6 +238,7 @@ class SlowClients:
                 connection for connection in connections if self._lies_untaken(connection, now)
             ],
             owing=list(self._owing(connections, now)),
+            silent=list(self._silent(connections, now)),
         )
 
     def _owing(self, connections: list[Connection], now: float) -> Iterator[Connection]:
@@ -213,6 +258,30 @@ class SlowClients:
             if some := asking[_address(wait.address)]:
                 yield some.pop(_awaited_among(some, wait.since))[1]
 
+    def _silent(self, connections: list[Connection], now: float) -> Iterator[Connection]:
+        """The connections on which no whole request has come in time; a margin leaves those whose
+        body is awaited to `_owing`, and those that Granian accepted in time to Granian."""
+        self.served.difference_update(
+            [served for served in list(self.served) if served.ended_at < now - _CALLED_S_MAX]
+        )
+        for connection in connections:
+            seen = self._seen[connection.peer]
+            begun, progress = seen.asked_at + _CALLED_S_MAX, connection.came - seen.came_before
+            if connection.taken or connection.is_owed or not self.is_over(begun, progress, now):
+                continue
+            is_new = now - seen.first_at < _CALLED_S_MAX
+            if not (connection.came and (is_new or self._may_be_served(connection, now))):
+                yield connection
+
+    def _may_be_served(self, connection: Connection, now: float) -> bool:
+        """Whether a whole request that the application answers may have come on a connection."""
+        came_at, address = now - connection.came_ago, _address(connection.peer[0])
+        return any(
+            served.since >= came_at - _TICK_S and _address(served.address) == address
+            for served in list(self.served)
+            if served.wait not in self.waits
+        )
+
     def _lies_untaken(self, connection: Connection, now: float) -> bool:
         seen = self._seen[connection.peer]
         return seen.owed_since is not None and self.is_over(
@@ -229,13 +298,13 @@ class WatchedBody:
 
     def __init__(self, stream: Stream, wait: Wait, slow_clients: SlowClients) -> None:
         self._stream = stream
-        self._wait = wait
+        self.wait: Final = wait
         self._slow_clients = slow_clients
         self._has_ended = False
 
     def is_read(self, announced: int | None) -> bool:
         """Whether, as far as is known, all of it has been read."""
-        return self._has_ended or (announced is not None and self._wait.received >= announced)
+        return self._has_ended or (announced is not None and self.wait.received >= announced)
 
     def read(self, size: int, /) -> bytes:
         """Read `size` bytes, or fewer at the end of the body.
@@ -243,7 +312,7 @@ class WatchedBody:
         Raises:
             TimeoutError: it ended after its deadline, because the client was cut off.
         """
-        wait = self._wait
+        wait = self.wait
         waits = self._slow_clients.waits
         waits.add(wait)
         try:
@@ -275,19 +344,20 @@ def in_the_way(connections: list[Connection], connections_max: int) -> list[Conn
     return resting[: len(connections) - connections_max // 2]
 
 
-def _cut_off(late: Late) -> None:
-    if leaving := [*late.untaken, *late.owing]:
+def _cut_off(late: Late) -> bool:
+    """Cut off clients, and return whether there were any."""
+    if leaving := [*late.untaken, *late.owing, *late.silent]:
         LOG.warning(
-            "Slow clients disconnected: %d did not send the request body, %d did not read the "
-            "response; one of them at %s",
-            len(late.owing),
-            len(late.untaken),
+            "Slow clients disconnected: %d did not send the request body, %d did not send a whole "
+            "request, %d did not read the response; one of them at %s",
+            *(len(late.owing), len(late.silent), len(late.untaken)),
             leaving[0].peer[0],
         )
     for connection in late.untaken:
         cut(connection, socket.SHUT_RDWR)
-    for connection in late.owing:
+    for connection in (*late.owing, *late.silent):
         cut(connection, socket.SHUT_RD)
+    return bool(leaving)
 
 
 def _see(connection: Connection, before: Seen | None, now: float) -> Seen:
@@ -315,6 +385,7 @@ def _see(connection: Connection, before: Seen | None, now: float) -> Seen:
     else:
         owed_since, taken_before = before.owed_since, before.taken_before
     return Seen(
+        now if before is None else before.first_at,
         is_asking,
         asked_at,
         came_before,

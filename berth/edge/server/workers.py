@@ -44,10 +44,10 @@ LOG = logging.getLogger(__name__)
 #: they refuse further requests, which takes half a second each.
 THREADS_REFUSING = 64
 
-#: Connections that a worker accepts; more wait in the kernel. One takes 11 KB. Granian closes those
-#: that have been idle for `client_seconds_max`; `SlowClients` closes some of them earlier. Each has
-#: at most one request in progress, so this also limits how many requests can wait in Granian's
-#: queue, where we do not see them, for a free thread.
+#: Connections that a worker accepts beside its watchers; more wait in the kernel. One takes
+#: 11 KB. Granian closes those that have been idle for `client_seconds_max`; `SlowClients` closes
+#: some of them earlier. Each has at most one request in progress, so this also limits how many
+#: requests can wait in Granian's queue, where we do not see them, for a free thread.
 CONNECTIONS_MAX = 2048
 
 #: Bytes of headers from which Granian refuses a request, with 431 and no body. It checks only when
@@ -102,15 +102,25 @@ def threads_for(
     return running + waiting + watchers_max + THREADS_REFUSING
 
 
-def connections_for_files() -> int:
-    """How many connections fit within the limit of open files; raises the limit if it can."""
+def connections_for_files(wanted: int) -> int:
+    """How many connections, at most those wanted, fit within the limit of open files; raises the
+    limit if it can, and logs if it stays too low."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = CONNECTIONS_MAX + FILES_BESIDES
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        return max(soft - FILES_BESIDES, soft // 2)
-    return CONNECTIONS_MAX
+    files = wanted + FILES_BESIDES
+    if soft == resource.RLIM_INFINITY or soft >= files:
+        return wanted
+    soft = files if hard == resource.RLIM_INFINITY else min(files, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft >= files:
+        return wanted
+    fitting = max(soft - FILES_BESIDES, soft * 3 // 8)
+    LOG.warning(
+        "Each worker accepts only %d connections at a time instead of %d, because it may open only "
+        "%d files: raise the hard limit of open files to %d (ulimit -Hn, or LimitNOFILE= in a unit "
+        "of systemd)",
+        *(fitting, wanted, soft, files),
+    )
+    return fitting
 
 
 def run(
@@ -120,6 +130,7 @@ def run(
     port: int,
     workers: int,
     threads: int,
+    watchers_max: int,
     client_seconds_max: float,
     pinned: bool,
     tls: tuple[Path, Path] | None,
@@ -132,6 +143,7 @@ def run(
         load: called in each worker.
         host: a numeric address.
         threads: threads for requests in each worker.
+        watchers_max: requests of a worker that may wait for changes.
         client_seconds_max: limits the headers of a request, and the idle time between requests.
         pinned: pin each worker to one CPU.
         tls: the certificate and the key with which to serve HTTPS; None: serve HTTP.
@@ -148,6 +160,8 @@ def run(
         is_stopping.value = 1
         stopping()
 
+    # A watcher keeps its connection.
+    connections = connections_for_files(CONNECTIONS_MAX + watchers_max)
     server = Server(
         "berth",
         announce=announce,
@@ -159,7 +173,7 @@ def run(
         websockets=False,
         workers=workers,
         blocking_threads=threads,
-        backpressure=connections_for_files(),
+        backpressure=connections,
         http1_settings=HTTP1Settings(
             header_read_timeout=round(client_seconds_max * 1000), max_buffer_size=HEADER_BYTES_MAX
         ),
@@ -181,6 +195,7 @@ def run(
                 os.getpid(),
                 workers if pinned else None,
                 port,
+                connections,
                 lambda: bool(is_stopping.value),
             ),
             wrap_loader=False,
@@ -207,6 +222,7 @@ def load_worker(
     parent: int,
     pinned: int | None,
     port: int,
+    connections: int,
     is_stopping: Callable[[], bool],
     worker: int,
 ) -> WSGIApplication:
@@ -215,6 +231,7 @@ def load_worker(
     Args:
         pinned: the number of workers to distribute over the CPUs; None: do not pin this one.
         port: the port of the service.
+        connections: how many a worker accepts.
         is_stopping: whether the service stops.
         worker: its number, from 0.
     """
@@ -228,7 +245,7 @@ def load_worker(
         LOG.error("Worker %d cannot start: %s", worker + 1, error)
         sys.exit(CANNOT_START)
     slow_clients = SlowClients(client_seconds_max)
-    slow_clients.watch(port, connections_for_files())
+    slow_clients.watch(port, connections)
     spare_collections()
     keep_freed_memory()
     return for_granian(application, slow_clients)

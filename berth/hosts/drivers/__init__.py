@@ -13,6 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Final, Protocol, runtime_checkable
 
+from berth.hosts.drivers.kept import Drained, Keeping
 from berth.hosts.errors import BadConfiguration, ComputeError, DriverFailed
 from berth.hosts.plan import Allocations
 from berth.hosts.provider_tree import ProviderTree
@@ -41,6 +42,13 @@ class AsksForUse(Protocol):
     """
 
     used: Used | None
+
+
+@runtime_checkable
+class KeepsSettings(Protocol):
+    """A driver that keeps what was set on providers while their devices are away."""
+
+    keeping: Keeping
 
 
 @runtime_checkable
@@ -97,12 +105,18 @@ def _installed() -> dict[str, EntryPoint]:
     return {point.name: point for group in groups for point in entry_points(group=group)}
 
 
-def load_driver(name: str, options: Mapping[str, object], *, used: Used | None = None) -> Driver:
+def load_driver(
+    name: str,
+    options: Mapping[str, object],
+    *,
+    used: Used | None = None,
+    drained: Drained | None = None,
+) -> Driver:
     """Load a driver by name.
 
     Args:
         options: the driver's options.
-        used: passed to a driver that asks for it.
+        used, drained: passed to a driver that asks for it.
 
     Raises:
         BadConfiguration: there is no such driver, it cannot be loaded, or it refuses the options.
@@ -134,6 +148,8 @@ def load_driver(name: str, options: Mapping[str, object], *, used: Used | None =
         ) from error
     if isinstance(driver, AsksForUse):
         driver.used = used
+    if isinstance(driver, KeepsSettings):
+        driver.keeping.drained = drained
     return driver
 
 

@@ -28,6 +28,7 @@ from typing import Final, Self
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
+from berth.hosts.drivers.kept import last_day
 from berth.hosts.drivers.owned import (
     OWNER_TRAIT,
     STATIC_OWNER_TRAIT,
@@ -44,7 +45,6 @@ from berth.hosts.fields import (
     ProviderName,
     Record,
     UUIDText,
-    refuse_duplicates,
 )
 from berth.hosts.plan import Allocations
 from berth.hosts.provider_tree import ProviderData, ProviderTree
@@ -128,19 +128,12 @@ class _Identification(Struct, forbid_unknown_fields=True):
 
 
 class _Inventories(Struct):
+    #: Of records of the same class, the last counts, as in nova.
     additional: list[dict[CustomName, Record]] | None = None
-
-    def __post_init__(self) -> None:
-        refuse_duplicates(
-            additional=(name for records in self.additional or () for name in records)
-        )
 
 
 class _Traits(Struct):
     additional: list[CustomName] | None = None
-
-    def __post_init__(self) -> None:
-        refuse_duplicates(additional=self.additional)
 
 
 class _Entry(Struct):
@@ -238,7 +231,8 @@ class ProviderConfig:
         by_uuid: dict[str, Addition] = {}
         for addition in (entry for entry in additions if entry.provider != COMPUTE_NODE):
             uuid = tree.data(addition.provider).uuid if tree.exists(addition.provider) else None
-            if uuid not in own:
+            if uuid not in own or last_day(tree.data(uuid).traits):
+                # Of a provider that is away, nothing is offered.
                 self._say_unknown(addition)
             elif uuid in by_uuid:
                 raise BadConfiguration(
@@ -333,8 +327,10 @@ def read_additions(files: Sequence[Path]) -> tuple[Addition, ...]:
             additions += _read_file(file)
         except BadConfiguration as error:
             faults += error.faults
+    # As in nova, an entry that adds nothing may name a provider that another entry is about.
+    adding = tuple(addition for addition in additions if addition.parts)
     first_of: dict[str, Addition] = {}
-    for addition in additions:
+    for addition in adding:
         first = first_of.setdefault(addition.provider, addition)
         if first is not addition:
             faults.append(f"{addition} is about the same provider as {first}: merge them")
@@ -343,12 +339,12 @@ def read_additions(files: Sequence[Path]) -> tuple[Addition, ...]:
     for addition in additions:
         if not addition.parts:
             LOG.warning("%s adds nothing and is ignored", addition)
-    return tuple(addition for addition in additions if addition.parts)
+    return adding
 
 
 def _read_file(path: Path) -> list[Addition]:
     body = load_yaml(path)
-    file = convert({} if body is None else body, _File, path)
+    file = convert({} if body is None else _with_whole_amounts(body), _File, path)
     if file.meta.schema_version.is_newer:
         LOG.warning(
             "%s has schema version %s, newer than %d.%d: keys that are new in it are ignored",
@@ -361,6 +357,18 @@ def _read_file(path: Path) -> list[Addition]:
         _addition(path, f"providers[{index}]", entry)
         for index, entry in enumerate(file.providers or ())
     ]
+
+
+def _with_whole_amounts(value: object, *, is_amount: bool = False) -> object:
+    """What a file has, with 1 for 1.0 in its inventories: nova takes either for an integer."""
+    if isinstance(value, list):
+        return [_with_whole_amounts(each, is_amount=is_amount) for each in value]
+    if isinstance(value, dict):
+        return {
+            name: _with_whole_amounts(each, is_amount=is_amount or name == "inventories")
+            for name, each in value.items()
+        }
+    return int(value) if is_amount and isinstance(value, float) and value.is_integer() else value
 
 
 def _addition(path: Path, at: str, entry: _Entry) -> Addition:

@@ -35,6 +35,7 @@ from msgspec.structs import asdict
 
 from berth.hosts.drivers.hosts.moving import Move as Moved
 from berth.hosts.drivers.hosts.moving import Target, allocated_on, move_allocations
+from berth.hosts.drivers.kept import KEEP_DAYS, Keeping, end_traits
 from berth.hosts.drivers.owned import (
     STATIC_OWNER_TRAIT,
     OwnedFile,
@@ -48,6 +49,7 @@ from berth.hosts.errors import BadConfiguration, ReshapeNeeded
 from berth.hosts.fields import (
     AbsolutePath,
     ClassName,
+    CountOrZero,
     ProviderName,
     Record,
     TraitName,
@@ -165,6 +167,8 @@ class _File(_Contents):
 class _Options(Struct, forbid_unknown_fields=True):
     file: AbsolutePath
     state: AbsolutePath | None = None
+    #: How long what was set on a child is kept while it is not in the file.
+    keep_days: CountOrZero = KEEP_DAYS
 
 
 def make_driver(options: Mapping[str, object]) -> StaticDriver:
@@ -174,7 +178,7 @@ def make_driver(options: Mapping[str, object]) -> StaticDriver:
         BadConfiguration: with every fault of the options.
     """
     checked = convert(options, _Options, "driver static", at="options")
-    return StaticDriver(checked.file, checked.state)
+    return StaticDriver(checked.file, checked.state, Keeping(checked.keep_days))
 
 
 class StaticDriver:
@@ -185,9 +189,11 @@ class StaticDriver:
         owned: the file that records what was added to providers that the driver did not create;
             None:
             in the default state directory, or where `note_in` says.
+        keeping: how long what was set on a child is kept while it is not in the file.
     """
 
-    def __init__(self, path: Path, owned: Path | None) -> None:
+    def __init__(self, path: Path, owned: Path | None, keeping: Keeping | None = None) -> None:
+        self.keeping = keeping or Keeping()
         self._file = Watched(lambda: [path], lambda _: read_declaration(path))
         self._is_placed = owned is not None
         self._owned = OwnedFile(owned or _STATE_DIR / _STATE)
@@ -249,6 +255,7 @@ class StaticDriver:
             take_from(tree, data.uuid, own - provider.parts)
             left = tree.data(data.uuid).inventory
             tree.update_inventory(data.uuid, {**left, **provider.inventories})
+            tree.remove_traits(data.uuid, *end_traits(data.traits))
             tree.add_traits(data.uuid, *provider.traits)
             tree.add_aggregates(data.uuid, *provider.aggregates)
         self._take_back(noted, owned, tree, root)
@@ -262,8 +269,9 @@ class StaticDriver:
         for uuid in tree.get_provider_uuids(root):
             own = noted.get(uuid, Parts())
             data = tree.data(uuid)
-            if uuid not in owned and own and STATIC_OWNER_TRAIT not in data.traits:
-                take_from(tree, uuid, own)
+            if uuid not in owned and own:
+                if STATIC_OWNER_TRAIT not in data.traits:
+                    take_from(tree, uuid, own)
                 owned[uuid] = own & parts_of(data)
 
     def _drop_others(
@@ -285,8 +293,17 @@ class StaticDriver:
                 tree.data(child).name for child in tree.get_provider_uuids(uuid) if child != uuid
             ]
             in_use = {name for name in data.inventory if self._is_held(uuid, name, allocations)}
+            own = self._owned.read(tree.get_root_uuid(nodename)).get(uuid, Parts())
+            reported = own.traits | own.aggregates | {STATIC_OWNER_TRAIT}
             if not below and not in_use:
-                tree.remove(uuid)
+                # The file's amounts are complete: nothing that is set there lasts.
+                bare = data._replace(inventory={})
+                notice = self.keeping.keep(tree, bare, reported)
+                if not notice:
+                    tree.remove(uuid)
+                elif uuid not in self._said:
+                    self._said.add(uuid)
+                    LOG.warning("%s", notice)
                 continue
             tree.update_inventory(
                 uuid,

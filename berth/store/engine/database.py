@@ -22,7 +22,7 @@ from berth.model.errors import LostRace, OutcomeUnknown, UnsupportedDatabase
 from berth.store.engine import journal
 from berth.store.engine.dedicated import CommitFailed, DedicatedConnection
 from berth.store.engine.dialect import Dialect, PoolOptions
-from berth.store.engine.driver_errors import is_lost, translated
+from berth.store.engine.driver_errors import is_lost, translated, unavailable
 from berth.store.engine.expressions import server_time
 from berth.store.engine.group_commit import Batchable, Committing, GroupCommit, Write
 from berth.store.engine.placement_sweep import PlacementSweep
@@ -287,8 +287,7 @@ class Database:
         """
         with translated(), self._begun_to_write() as run:
             result = unit(self._begun(run))
-            self.dialect.ensure_in_place(writing=True)
-            run.commit()
+            self._end(run)
         return result
 
     def reach(self) -> bool:
@@ -318,15 +317,17 @@ class Database:
         return cause is not None and (is_lost(cause) or self.dialect.is_away(cause.orig))
 
     def clock(self) -> datetime:
-        """The time that decides what has expired: naive UTC, of the server if there is one.
+        """The time that decides what has expired, with its fraction of a second, whatever the
+        columns keep: naive UTC, of the server if there is one.
 
         Raises:
             DatabaseUnavailable: the database cannot be queried.
         """
         if self.dialect.is_embedded:
-            return self._now()
+            return self._clock()
+        now: datetime
         ((now,),) = self.rows(_CLOCK, {})
-        return self.dialect.stored_time(now)
+        return now
 
     def commit_stamp(self) -> CommitStamp | None:
         """A value that differs from an earlier one if anyone has committed in between.
@@ -441,17 +442,21 @@ class Database:
         """A dedicated connection in a transaction that may write; rolled back unless committed.
 
         Raises:
+            DatabaseMoved: the file was moved, so a commit would be lost.
             OutcomeUnknown: it may have been committed.
         """
         try:
             with self._writing.use(self.dialect.begin_writing) as run:
+                self.dialect.ensure_in_place(writing=True)
                 yield run
         except _CommitFailed as failure:
             # Whatever the outcome, another process may own the clock row by now.
             self._writer = None
             if not self._has_committed(failure):
-                raise failure.error from failure
+                # Not `from failure`, whose cause is this error: chains of causes end.
+                raise failure.error from failure.error.__cause__
             self._writer = failure.writer
+            self.dialect.ensure_in_place(committed=True)
 
     def _commit(self, run: Runner, parts: Sequence[Tx], writes: Sequence[Write]) -> None:
         """Commit some writes, whose units ran in some parts, with their journal entries.
@@ -460,12 +465,10 @@ class Database:
             DBAPIError: the commit did not take place.
             NoWriter: it cannot until this process has a clock row.
             _CommitFailed: it may have taken place.
-            DatabaseMoved: the file was moved, so the commit would be lost.
         """
-        self.dialect.ensure_in_place(writing=True)
         touched = journal.Touched.of(parts)
         if not touched:
-            run.commit()
+            self._end(run)
             return
         tx = parts[-1]
         writer = journal.record(tx, self._writer, touched, tx.now)
@@ -477,12 +480,17 @@ class Database:
             journal.fold_idle(tx, tx.now)
             self._placement_sweep.run(tx, tx.now - self._journal_kept)
         try:
-            run.commit()
+            self._end(run)
         except exc.DBAPIError as error:
             if self.dialect.is_transient(error.orig):
                 raise
             raise _CommitFailed(writer, touched, error) from error
         self._writer = writer
+
+    def _end(self, run: Runner) -> None:
+        """Commit, and make sure that the commit is where the next process will look for it."""
+        run.commit()
+        self.dialect.ensure_in_place(committed=True)
 
     def _has_committed(self, failure: _CommitFailed) -> bool:
         """Whether a COMMIT that failed took place after all; if not, it never will.
@@ -496,7 +504,7 @@ class Database:
                 return self._outcome_of(failure)
             except exc.SQLAlchemyError as error:
                 if self.dialect.is_embedded or time.monotonic() > deadline:
-                    raise OutcomeUnknown from error
+                    raise OutcomeUnknown from unavailable(error)
             self._sleep(_OUTCOME_PAUSE_S)
 
     def _outcome_of(self, failure: _CommitFailed) -> bool:
@@ -520,7 +528,7 @@ class Database:
         with self._begun_to_write() as run:
             tx = self._begun(run)
             writer = journal.register_writer(tx, tx.now)
-            run.commit()
+            self._end(run)
         return writer
 
     def _begun(self, run: Runner) -> Tx:

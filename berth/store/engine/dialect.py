@@ -72,6 +72,10 @@ class Storage:
     takes_nul: bool = True
     #: Whether different names may be equal, by letter case, accents or trailing blanks.
     has_collations: bool = False
+    #: Whether texts have the encoding of their database, which the operator chose.
+    has_encodings: bool = False
+    #: Whether sequences number the rows: a row with a number of its own does not advance them.
+    has_sequences: bool = False
     #: How it takes many rows fastest: a statement for each row, `COPY`, or values in the text.
     bulk: Literal["rows", "copy", "text"]
 
@@ -123,14 +127,16 @@ class Dialect(Protocol):
         give up.
         """
 
-    def ensure_in_place(self, *, writing: bool = False) -> None:
+    def ensure_in_place(self, *, writing: bool = False, committed: bool = False) -> None:
         """Check that the open database is still the one at the URL; cheap enough for each request.
 
         Args:
-            writing: a commit is about to follow, on a connection made ready with `for_writing`.
+            writing: a write is about to follow, on a connection made ready with `for_writing`.
+            committed: it has just followed, and no one knows of it yet.
 
         Raises:
             DatabaseMoved: it is not.
+            OutcomeUnknown: it is not, and the commit may be lost.
         """
 
     def is_transient(self, error: BaseException | None) -> bool:

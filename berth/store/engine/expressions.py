@@ -80,7 +80,7 @@ class epoch_seconds(FunctionElement[int]):
 
 
 class server_time(FunctionElement[datetime]):
-    """The time of the server's clock, naive UTC. An embedded engine has none of its own."""
+    """The time of the server's clock with its fraction of a second, naive UTC."""
 
     type = DateTime()
     inherit_cache = True
@@ -154,8 +154,8 @@ def _date_format(element: time_text, compiler: SQLCompiler, **options: Any) -> s
 
 
 @compiles(server_time)
-def _current(element: server_time, compiler: SQLCompiler, **options: Any) -> str:
-    return "CURRENT_TIMESTAMP"
+def _in_milliseconds(element: server_time, compiler: SQLCompiler, **options: Any) -> str:
+    return "strftime('%Y-%m-%d %H:%M:%f', 'now')"
 
 
 @compiles(server_time, "postgresql")

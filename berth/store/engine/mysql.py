@@ -117,7 +117,7 @@ class MysqlDialect:
     def wait_briefly(self, run: Runner) -> None:
         """Nothing to do: the engine detects a deadlock at once."""
 
-    def ensure_in_place(self, *, writing: bool = False) -> None:
+    def ensure_in_place(self, *, writing: bool = False, committed: bool = False) -> None:
         """Nothing to do: the server manages its files."""
 
     def is_transient(self, error: BaseException | None) -> bool:

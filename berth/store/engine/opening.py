@@ -63,10 +63,10 @@ def open_database(
     try:
         parsed = make_url(url)
     except (exc.ArgumentError, ValueError) as error:
-        raise UnsupportedDatabase(
-            "the database URL in [placement_database]connection is malformed: it must look like "
-            "postgresql://USER:PASSWORD@HOST/DATABASE"
-        ) from error
+        raise _malformed("") from error
+    if "@" in (parsed.host or ""):
+        # The driver would quote the rest of the password as the name of a host.
+        raise _malformed("; in a password, write %40 for @")
     dialect = _dialect_of(parsed.get_backend_name(), options)
     db = Database(
         dialect.create_engine(parsed, options.pool),
@@ -80,6 +80,13 @@ def open_database(
     )
     _let_go_after_fork(db)
     return db
+
+
+def _malformed(hint: str) -> UnsupportedDatabase:
+    return UnsupportedDatabase(
+        "the database URL in [placement_database]connection is malformed: it must look like "
+        f"postgresql://USER:PASSWORD@HOST/DATABASE{hint}"
+    )
 
 
 def _dialect_of(backend: str, options: DatabaseOptions) -> Dialect:

@@ -31,7 +31,7 @@ _LOCK_S_MAX: Final = 5
 _LOCK_MS_BRIEFLY: Final = 50
 
 #: Settings of libpq unless the URL sets them: detect within about ten seconds that the server's
-#: machine is down.
+#: machine is down; and let the server convert texts, which else have the database's encoding.
 _CONNECTION: Final = {
     "connect_timeout": "5",
     "keepalives_idle": "5",
@@ -39,6 +39,7 @@ _CONNECTION: Final = {
     "keepalives_count": "3",
     "tcp_user_timeout": "10000",
     "application_name": "berth",
+    "client_encoding": "utf8",
 }
 
 #: The number of the lock of the schema: the letters of "berth".
@@ -68,7 +69,9 @@ class PostgresqlDialect:
     """How to speak to PostgreSQL: see `berth.store.engine.dialect`."""
 
     is_embedded: ClassVar[bool] = False
-    storage: ClassVar[Storage] = Storage(takes_nul=False, bulk="copy")
+    storage: ClassVar[Storage] = Storage(
+        takes_nul=False, has_sequences=True, has_encodings=True, bulk="copy"
+    )
 
     def create_engine(self, url: URL, pool: PoolOptions) -> Engine:
         """See `Dialect`."""
@@ -112,7 +115,7 @@ class PostgresqlDialect:
         """See `Dialect`. PERF the server detects a deadlock only after a second."""
         run.change(f"SET LOCAL lock_timeout = '{_LOCK_MS_BRIEFLY}ms'", ())
 
-    def ensure_in_place(self, *, writing: bool = False) -> None:
+    def ensure_in_place(self, *, writing: bool = False, committed: bool = False) -> None:
         """Nothing to do: the server manages its files."""
 
     def is_transient(self, error: BaseException | None) -> bool:

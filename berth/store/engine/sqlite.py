@@ -122,9 +122,12 @@ class SqliteDialect:
     def wait_briefly(self, run: Runner) -> None:
         """Nothing to do: a writer has locked the whole database."""
 
-    def ensure_in_place(self, *, writing: bool = False) -> None:
+    def ensure_in_place(self, *, writing: bool = False, committed: bool = False) -> None:
         """See `Dialect`."""
-        self.file.check(writing=writing)
+        if committed:
+            self.file.committed()
+        else:
+            self.file.check(writing=writing)
 
     def is_transient(self, error: BaseException | None) -> bool:
         """Whether the whole transaction may succeed if it runs again."""

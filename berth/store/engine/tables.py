@@ -28,18 +28,27 @@ from sqlalchemy import (
     bindparam,
     false,
 )
+from sqlalchemy.schema import SchemaItem
 
 metadata: Final = MetaData()
 
 
-def _times() -> tuple[Column[object], Column[object]]:
-    return Column("created_at", DateTime), Column("updated_at", DateTime)
+def _of_placement(name: str, *parts: SchemaItem) -> Table:
+    times = Column("created_at", DateTime), Column("updated_at", DateTime)
+    return Table(name, metadata, *times, *parts)
 
 
-resource_providers: Final = Table(
+def _of_names(name: str, column: str) -> Table:
+    return _of_placement(
+        name,
+        Column("id", Integer, primary_key=True),
+        Column(column, String(255), nullable=False),
+        UniqueConstraint(column, name=f"uniq_{name}0{column}"),
+    )
+
+
+resource_providers: Final = _of_placement(
     "resource_providers",
-    metadata,
-    *_times(),
     Column("id", Integer, primary_key=True),
     Column("uuid", String(36), nullable=False),
     Column("name", String(200)),
@@ -52,18 +61,15 @@ resource_providers: Final = Table(
     Index("resource_providers_parent_provider_id_idx", "parent_provider_id"),
 )
 
-inventories: Final = Table(
+inventories: Final = _of_placement(
     "inventories",
-    metadata,
-    *_times(),
     Column("id", Integer, primary_key=True),
     Column("resource_provider_id", Integer, nullable=False),
     Column("resource_class_id", Integer, nullable=False),
-    Column("total", Integer, nullable=False),
-    Column("reserved", Integer, nullable=False),
-    Column("min_unit", Integer, nullable=False),
-    Column("max_unit", Integer, nullable=False),
-    Column("step_size", Integer, nullable=False),
+    *(
+        Column(name, Integer, nullable=False)
+        for name in ("total", "reserved", "min_unit", "max_unit", "step_size")
+    ),
     Column("allocation_ratio", Float, nullable=False),
     UniqueConstraint(
         "resource_provider_id",
@@ -74,10 +80,8 @@ inventories: Final = Table(
 )
 
 #: At most one row per (consumer, provider, class); rows are only inserted and deleted.
-allocations: Final = Table(
+allocations: Final = _of_placement(
     "allocations",
-    metadata,
-    *_times(),
     Column("id", Integer, primary_key=True),
     Column("resource_provider_id", Integer, nullable=False),
     Column("consumer_id", String(36), nullable=False),  # the consumer's uuid
@@ -93,37 +97,14 @@ allocations: Final = Table(
     Index("allocations_consumer_id_idx", "consumer_id"),
 )
 
-consumer_types: Final = Table(
-    "consumer_types",
-    metadata,
-    *_times(),
-    Column("id", Integer, primary_key=True),
-    Column("name", String(255), nullable=False),
-    UniqueConstraint("name", name="uniq_consumer_types0name"),
-)
+consumer_types: Final = _of_names("consumer_types", "name")
 
-projects: Final = Table(
-    "projects",
-    metadata,
-    *_times(),
-    Column("id", Integer, primary_key=True),
-    Column("external_id", String(255), nullable=False),
-    UniqueConstraint("external_id", name="uniq_projects0external_id"),
-)
+projects: Final = _of_names("projects", "external_id")
 
-users: Final = Table(
-    "users",
-    metadata,
-    *_times(),
-    Column("id", Integer, primary_key=True),
-    Column("external_id", String(255), nullable=False),
-    UniqueConstraint("external_id", name="uniq_users0external_id"),
-)
+users: Final = _of_names("users", "external_id")
 
-consumers: Final = Table(
+consumers: Final = _of_placement(
     "consumers",
-    metadata,
-    *_times(),
     Column("id", Integer, primary_key=True),
     Column("uuid", String(36), nullable=False),
     Column("project_id", Integer, nullable=False),
@@ -141,28 +122,17 @@ consumers: Final = Table(
 )
 
 #: The service assigns the ids: standard classes by their order, custom ones from 10000 on.
-resource_classes: Final = Table(
+resource_classes: Final = _of_placement(
     "resource_classes",
-    metadata,
-    *_times(),
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("name", String(255), nullable=False),
     UniqueConstraint("name", name="uniq_resource_classes0name"),
 )
 
-traits: Final = Table(
-    "traits",
-    metadata,
-    *_times(),
-    Column("id", Integer, primary_key=True),
-    Column("name", String(255), nullable=False),
-    UniqueConstraint("name", name="uniq_traits0name"),
-)
+traits: Final = _of_names("traits", "name")
 
-resource_provider_traits: Final = Table(
+resource_provider_traits: Final = _of_placement(
     "resource_provider_traits",
-    metadata,
-    *_times(),
     Column("trait_id", Integer, ForeignKey("traits.id"), primary_key=True),
     Column("resource_provider_id", Integer, ForeignKey("resource_providers.id"), primary_key=True),
     Index(
@@ -170,19 +140,15 @@ resource_provider_traits: Final = Table(
     ),
 )
 
-placement_aggregates: Final = Table(
+placement_aggregates: Final = _of_placement(
     "placement_aggregates",
-    metadata,
-    *_times(),
     Column("id", Integer, primary_key=True),
     Column("uuid", String(36)),
     UniqueConstraint("uuid", name="uniq_placement_aggregates0uuid"),
 )
 
-resource_provider_aggregates: Final = Table(
+resource_provider_aggregates: Final = _of_placement(
     "resource_provider_aggregates",
-    metadata,
-    *_times(),
     Column("resource_provider_id", Integer, primary_key=True, autoincrement=False),
     Column("aggregate_id", Integer, primary_key=True, autoincrement=False),
     Index("resource_provider_aggregates_aggregate_id_idx", "aggregate_id"),
@@ -303,6 +269,7 @@ berth_placements: Final = Table(
     Column("host_uuid", String(36), nullable=False),
     Column("mappings", Text, nullable=False),
     Column("created_at", DateTime, nullable=False),
+    Column("request", Text),
     UniqueConstraint("consumer_uuid", name="uniq_berth_placements0consumer_uuid"),
 )
 

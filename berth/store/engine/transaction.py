@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A transaction in progress: a unit of work reads and writes with it, and marks its changes."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from datetime import datetime
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeVar
@@ -16,6 +16,8 @@ T = TypeVar("T")
 
 #: Values in one IN list: engines limit the parameters of a statement.
 IN_LIST_MAX: Final = 500
+
+_NONE: Final[frozenset[int]] = frozenset()
 
 
 def _accept(_counts: Sequence[int]) -> None:
@@ -45,10 +47,14 @@ class Tx:
     __slots__ = (
         "_run",
         "_statements",
+        "concerned",
         "connection",
+        "consumers",
+        "created",
         "dialect",
         "gone",
         "in_list_max",
+        "left_alone",
         "names_touched",
         "now",
         "project_usages",
@@ -75,6 +81,13 @@ class Tx:
         self.usage_changed: Final[set[int]] = set()
         #: Of the changed providers, those that were deleted, with their UUIDs.
         self.gone: Final[dict[int, str]] = {}
+        #: For `berth.store.confined`: ids of the providers that were created, of those that were
+        #: named without being changed, and of those where every allocation was written as it was;
+        #: and consumers that were changed in what is not their allocations.
+        self.created: Set[int] = _NONE
+        self.concerned: Set[int] = _NONE
+        self.left_alone: Set[int] = _NONE
+        self.consumers: tuple[str, ...] = ()
         #: Whether definitions of traits or resource classes, spellings or labels of aggregates,
         #: flavors, drains, or the database's identity, changed.
         self.names_touched = False
@@ -106,15 +119,6 @@ class Tx:
         Cost: compiling it takes several times as long as running a prepared one.
         """
         return self._statements.compiled(query).rows(self._run, {})
-
-    def parts_once(self, query: Executable, size: int) -> Iterator[Sequence[Any]]:
-        """The rows of a query that is built for this call, in parts as they arrive."""
-        rows = self.connection.execute(query, execution_options={"yield_per": size})
-        yield from rows.partitions()
-
-    def change_once(self, statement: Executable) -> int:
-        """Run a write that is built for this call; return how many rows it wrote."""
-        return self._statements.compiled(statement).change(self._run, {})
 
     def change(self, statement: Executable, parameters: Parameters | Sequence[Parameters]) -> int:
         """Run a write once or for several sets of parameters; return how many rows it wrote."""

@@ -9,7 +9,7 @@ one of the two engines stores whole seconds.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
@@ -22,6 +22,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     inspect,
+    null,
     or_,
     select,
     type_coerce,
@@ -108,7 +109,9 @@ class Reader:
 
     def __init__(self, db: Database, table: Table, *, whole_seconds: bool) -> None:
         self._db = db
-        self._query = _chunk_after(table, whole_seconds=whole_seconds)
+        with db.read() as tx:
+            present = {column["name"] for column in inspect(tx.connection).get_columns(table.name)}
+        self._query = _chunk_after(table, present, whole_seconds=whole_seconds)
         self._places = [list(table.columns).index(column) for column in key_columns(table)]
         self._start = start_of(table)
 
@@ -143,10 +146,16 @@ def _ahead(things: Iterator[T]) -> Iterator[T]:
             yield thing
 
 
-def _chunk_after(table: Table, *, whole_seconds: bool) -> Select[Any]:
+def _chunk_after(table: Table, present: Collection[str], *, whole_seconds: bool) -> Select[Any]:
+    """The query; columns that an older release does not have, and so may be NULL, are NULL."""
     keys = key_columns(table)
     return (
-        select(*(_as_read(column, whole_seconds) for column in table.columns))
+        select(
+            *(
+                _as_read(column, whole_seconds) if column.name in present else null()
+                for column in table.columns
+            )
+        )
         .where(_behind(keys))
         .order_by(*keys)
         .limit(bindparam("count"))

@@ -12,27 +12,45 @@ from contextlib import closing
 
 from berth.store.engine.database import Database
 from berth.upkeep.data_migrations import NOBODY_IN_PARTICULAR, Owner
-from berth.upkeep.integrity import clock, consumers, memberships, own, projects, stock, trees
+from berth.upkeep.integrity import (
+    clock,
+    collations,
+    consumers,
+    counters,
+    memberships,
+    own,
+    projects,
+    sequences,
+    spellings,
+    stock,
+    trees,
+    values,
+)
 from berth.upkeep.integrity.fault import Faults, Rule
 
 
 def all_rules(owner: Owner = NOBODY_IN_PARTICULAR) -> tuple[Rule, ...]:
     """Every rule, in the order in which they are repaired.
 
-    The clock comes first, because the others write to its journal. No repair changes what an
-    earlier rule checks.
+    Collations come first, because the others compare texts; then sequences and the clock, because
+    the others add rows and write to the journal. No repair changes what an earlier rule checks.
 
     Args:
         owner: gets the consumers whose owner is unknown.
     """
     return (
+        *collations.RULES,
+        *counters.RULES,
+        *sequences.RULES,
         *clock.RULES,
+        *spellings.RULES,
         *trees.RULES,
         *memberships.RULES,
         *stock.RULES,
         *consumers.rules(owner),
         *projects.RULES,
         *own.RULES,
+        *values.RULES,
     )
 
 

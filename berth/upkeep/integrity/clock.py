@@ -10,7 +10,7 @@ from sqlalchemy import Row, Select, bindparam, delete, exists, func, or_, select
 
 from berth.store.engine.tables import berth_journal, berth_writer
 from berth.store.engine.transaction import Tx
-from berth.upkeep.integrity.fault import Key, repairable
+from berth.upkeep.integrity.fault import Key, left_alone, repairable
 
 _note, _writer = berth_journal.c, berth_writer.c
 
@@ -46,7 +46,16 @@ def _forget(tx: Tx, keys: Sequence[Key]) -> None:
     )
 
 
+_BAD_COUNTS: Final = left_alone(
+    select(_writer.id, _writer.seq, _writer.trimmed_seq).where(
+        or_(_writer.id < 0, _writer.seq < 0, _writer.trimmed_seq < 0)
+    ),
+    lambda row: f"writer {row.id} has made {row.seq} commits and trimmed {row.trimmed_seq}",
+    "stop every berth that uses the database, and delete this row of berth_writer by hand",
+)
+
 RULES: Final = (
+    _BAD_COUNTS,
     repairable(
         _beyond(),
         _words,

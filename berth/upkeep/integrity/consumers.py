@@ -41,8 +41,9 @@ def _make_records(owner: Owner, tx: Tx, keys: Sequence[Key]) -> None:
 
 # --- Records without use -------------------------------------------------------------------------
 
-#: A failed claim of OpenStack Placement leaves a record at generation 0, which does no harm.
-_IDLE: Final = _RECORDS.where(_consumer.generation > 0, ~_HOLDS)
+#: A failed claim of OpenStack Placement leaves a record at generation 0. A client that claims for a
+#: new consumer is refused as long as there is one.
+_IDLE: Final = _RECORDS.where(_consumer.generation >= 0, ~_HOLDS)
 _FORGET: Final = delete(consumers).where(
     _consumer.id == bindparam("consumer"), _consumer.generation == bindparam("seen"), ~_HOLDS
 )

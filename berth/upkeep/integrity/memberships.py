@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Table, bindparam, delete, exists, func, select
 
-from berth.model.standard import CUSTOM_CLASS_ID_MIN, STANDARD_CLASS_IDS
+from berth.model.standard import CUSTOM_CLASS_ID_MIN, STANDARD_CLASS_IDS, STANDARD_CLASSES
 from berth.store.aggregate_spellings import OddSpelling, odd_spellings, read_odd, respell
 from berth.store.engine.tables import (
     placement_aggregates,
@@ -71,6 +71,10 @@ def _misnumbered_classes(tx: Tx) -> Faults:
             fault = (
                 f"resource class {name} has number {number}, which is reserved for standard "
                 f"classes: custom classes begin at {CUSTOM_CLASS_ID_MIN}"
+            )
+        elif number < len(STANDARD_CLASSES) and right is None:
+            fault = (
+                f"resource class number {number} is {name!r} instead of {STANDARD_CLASSES[number]}"
             )
         else:
             continue

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any, Final
 
-from sqlalchemy import bindparam, delete, exists, func, or_, select
+from sqlalchemy import bindparam, delete, exists, or_, select
 
-from berth.model.drain import Effect, is_drain_name
-from berth.model.flavor import is_flavor_name
+from berth.model.drain import Effect
+from berth.model.names import is_path_name
 from berth.store.engine.tables import (
     LEASE_COUNTS,
     NAMED_BY_DRAIN,
@@ -22,19 +22,17 @@ from berth.store.engine.tables import (
     berth_flavors,
     berth_labels,
     berth_leases,
-    berth_meta,
     berth_placements,
     consumers,
 )
 from berth.store.engine.transaction import Tx
-from berth.store.identity import IDENTITY_KEY, write_new_identity
+from berth.store.identity import NO_IDENTITY, read_identity, write_new_identity
 from berth.store.labels import NAME
 from berth.upkeep.integrity.fault import Fault, Faults, Key, Rule, repairable
 
 
 def _lost_identity(tx: Tx) -> Faults:
-    identities = select(func.count()).where(berth_meta.c.key == IDENTITY_KEY)
-    if not tx.connection.scalar(identities):
+    if read_identity(tx) == NO_IDENTITY:
         yield Fault("the database has no identity", "give the database a new identity", "", {})
 
 
@@ -59,12 +57,14 @@ def _odd_labels(tx: Tx) -> Faults:
 
 def _odd_placements(tx: Tx) -> Faults:
     row = berth_placements.c
-    query = select(row.id, row.consumer_uuid, row.mappings).order_by(row.id)
+    query = select(row.id, row.consumer_uuid, row.mappings, row.request).order_by(row.id)
     with closing(tx.connection.execute(query)) as rows:
-        for number, consumer, mappings in rows:
-            if not _are_mappings(mappings):
+        for number, consumer, mappings, request in rows:
+            are_right = _are_mappings(mappings)
+            if not are_right or not (request is None or isinstance(_decoded(request), dict)):
+                damaged = f"request {request}" if are_right else f"mappings {mappings}"
                 yield Fault(
-                    f"the placement of consumer {consumer} is damaged: mappings {mappings}",
+                    f"the placement of consumer {consumer} is damaged: {damaged}",
                     f"forget where consumer {consumer} was placed; it keeps its allocations",
                     "",
                     {"id": number},
@@ -101,7 +101,7 @@ def _odd_flavors(tx: Tx) -> Faults:
     query = select(row.name, row.request).order_by(row.id)
     with closing(tx.connection.execute(query)) as rows:
         for name, request in rows:
-            if not is_flavor_name(name) or not isinstance(_decoded(request), dict):
+            if not is_path_name(name) or not isinstance(_decoded(request), dict):
                 yield Fault(
                     f"flavor {name} is damaged: its request is {request}",
                     None,
@@ -135,7 +135,7 @@ def _odd_drains(tx: Tx) -> Faults:
     query = select(row.name, row.effect).order_by(row.id)
     with closing(tx.connection.execute(query)) as rows:
         for name, effect in rows:
-            if not is_drain_name(name) or effect not in _EFFECTS:
+            if not is_path_name(name) or effect not in _EFFECTS:
                 yield Fault(
                     f"drain {name} is damaged: its effect is {effect}",
                     None,

@@ -21,6 +21,7 @@ from sqlalchemy import (
     select,
 )
 
+from berth.model.inventory import ALLOCATION_RATIO_MAX, MAX_INT
 from berth.store.engine.tables import (
     allocations,
     berth_usages,
@@ -162,6 +163,12 @@ _IMPOSSIBLE: Final = or_(
     _inv.max_unit < 1,
     _inv.step_size < 1,
     (_inv.total - _inv.reserved) * _inv.allocation_ratio <= -1,
+    # SQLite holds more, and servers may hold numbers that are infinite or none.
+    _inv.allocation_ratio > ALLOCATION_RATIO_MAX,
+    *(
+        column > MAX_INT
+        for column in (_inv.total, _inv.reserved, _inv.min_unit, _inv.max_unit, _inv.step_size)
+    ),
 )
 _IMPOSSIBLE_INVENTORIES: Final = left_alone(
     _INVENTORIES.add_columns(

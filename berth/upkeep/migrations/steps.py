@@ -13,6 +13,8 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
+from berth.upkeep.integrity.collations import own_collation
+
 
 def create_table(name: str, *parts: Any, **options: Any) -> None:
     """Create a table if it is missing."""
@@ -51,5 +53,5 @@ def _on_mysql() -> dict[str, Any]:
     """The options for exact names on MySQL: letter case, accents and trailing blanks count. Other
     engines ignore them."""
     is_mariadb = getattr(op.get_bind().dialect, "is_mariadb", False)
-    collation = "utf8mb4_nopad_bin" if is_mariadb else "utf8mb4_0900_bin"
+    collation = own_collation(is_mariadb=is_mariadb)
     return {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": collation}

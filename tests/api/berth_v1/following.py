@@ -3,21 +3,26 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import msgspec
 
 from berth.api.berth_v1.changes import events_since
-from berth.api.berth_v1.fleet import fleet_lines
+from berth.api.berth_v1.fleet import _lines, _plain
+from berth.api.operations.berth_v1.fleet import INCLUDED
 from berth.index import Index, Snapshot
 from berth.store.engine.database import Database, Observer
 
 
 def lines_of(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
     """The lines of the fleet by UUID."""
-    return {line["uuid"]: line for line in map(msgspec.json.decode, fleet_lines(snapshot))}
+    parts = _lines(snapshot, _plain(snapshot, INCLUDED), math.inf)
+    lines = map(msgspec.json.decode, chain.from_iterable(parts))
+    return {line["uuid"]: line for line in lines}
 
 
 @dataclass

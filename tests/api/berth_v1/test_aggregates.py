@@ -113,9 +113,9 @@ def test_any_spelling_of_a_uuid_is_the_aggregate(api: Client) -> None:
     assert api.get(f"{PATH}/{uuid.upper()}").json["uuid"] == uuid
 
 
-@pytest.mark.parametrize("value", ["x", "ü\U0001f600 ", "x" * 255, "a/b&c;d", "\n", "!x", '"'])
+@pytest.mark.parametrize("value", ["x", "ü\U0001f600 ", "x" * 255, "a/b&c;d", "!x", '"'])
 def test_values_are_kept_as_they_are(api: Client, value: str) -> None:
-    """Any text without `=`."""
+    """Any text without `=` and without control characters."""
     uuid = new_uuid()
     done(label(api, uuid, **{"a.b_c-9": value}), 200)
     assert api.get(f"{PATH}/{uuid}").json["labels"] == {"a.b_c-9": value}

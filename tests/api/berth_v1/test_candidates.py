@@ -124,11 +124,28 @@ def test_limits(
     assert (len(answer["candidates"]), answer["more"]) == (count, more)
 
 
-def test_a_candidate_of_a_pool_alone_has_the_pool_as_host(fleet: Client) -> None:
-    """However many hosts share it."""
-    answer = ask(fleet, {"groups": {"": {"resources": {"DISK_GB": 10}}}}, per_host=1)
-    assert texts(answer) == ["pool: pool DISK_GB=10"]
-    assert answer["more"] is False
+def test_a_candidate_of_a_pool_alone_has_the_first_host_that_may_use_it(fleet: Client) -> None:
+    """Of the roots at which it may be anchored, its own among them, the one with the smallest UUID,
+    so that the bound per host means the hosts that explain and capacity count."""
+    disk = {"groups": {"": {"resources": {"DISK_GB": 10}}}}
+    by_uuid = sorted(["cn1", "cn2", "pool"], key=provider_uuid)
+    for number, host in enumerate(by_uuid):
+        request = {**disk, "host": {"not_in": by_uuid[:number]}}
+        answer = ask(fleet, request, per_host=1)
+        assert texts(answer) == [f"{host}: pool DISK_GB=10"]
+        assert answer["more"] is False
+    assert texts(ask(fleet, {**disk, "host": {"not_in": by_uuid}})) == []
+
+
+def test_a_candidate_of_a_pool_alone_is_at_no_host_that_the_request_excludes(
+    fleet: Client,
+) -> None:
+    """By traits and aggregates of the host too: the pool's own root does not meet them."""
+    disk = {"groups": {"": {"resources": {"DISK_GB": 10}}}}
+    green = ask(fleet, {**disk, "host": {"required": ["CUSTOM_GREEN"]}})
+    assert texts(green) == ["cn1: pool DISK_GB=10"]
+    numa = ask(fleet, {**disk, "host": {"anywhere": ["!HW_NUMA_ROOT"]}})
+    assert texts(numa) == ["pool: pool DISK_GB=10"]
 
 
 def test_summaries_are_those_of_the_old_route(fleet: Client) -> None:
@@ -466,3 +483,15 @@ def test_who_may_ask(tmp_path_factory: pytest.TempPathFactory) -> None:
         for roles in ("auditor", "service", "admin", "reader", "member")
     }
     assert statuses == {"auditor": 200, "service": 200, "admin": 200, "reader": 403, "member": 403}
+
+
+def test_in_tree_of_the_unnamed_group_turns_sharing_off(fleet: Client) -> None:
+    """With one provider as in 1.31, and so with several; a named group may be served by a pool."""
+    disk = {"VCPU": 1, "DISK_GB": 10}
+    for trees in (["cn1"], ["cn1", "cn2"], ["cn1", "pool"]):
+        request: Any = {"groups": {"": {"resources": disk, "in_tree": trees}}}
+        assert ask(fleet, request)["candidates"] == []
+        request = {"groups": {"": VCPU["groups"][""], "_D": {"resources": {"DISK_GB": 10}}}}
+        request["groups"]["_D"]["in_tree"] = [*trees, "pool"]
+        assert ask(fleet, request)["candidates"] != []
+    assert ask(fleet, {"groups": {"": {"resources": disk}}})["candidates"] != []

@@ -245,7 +245,7 @@ def test_refusals(fleet: Client) -> None:
     unknown = {"groups": {"": {"resources": {"VCPUS": 1}}}}
     for body, code, pointer, text in (
         ({"flavor": ["small"]}, "invalid", "/flavor", "is unknown"),
-        ({"requests": {"a b": SMALL}}, "invalid", "/requests/a b", "is no valid name"),
+        ({"requests": {"a b": SMALL}}, "invalid", "/requests/a b", "is not a valid name"),
         ({"requests": {"x": nothing}}, "invalid", "/requests/x", "asks for no resources"),
         (
             {"flavors": ["small"], "requests": {"small": SMALL}},

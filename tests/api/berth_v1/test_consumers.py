@@ -95,6 +95,37 @@ def test_filters_hold_together(api: Client) -> None:
     assert listed(api, provider=host, consumer_type="unknown") == {}
 
 
+def test_a_list_has_a_limit(api: Client) -> None:
+    """The first by their UUIDs; the last line says whether there are more."""
+    host = provider(api, VCPU)
+    uuids = sorted(consumer(api, {host: {"VCPU": 1}}) for _ in range(3))
+    for limit, more in (("2", {"more": True}), ("3", {}), ("1000", {})):
+        consumers, end = lines_of(ask(api, host=host, limit=limit))
+        assert [each["uuid"] for each in consumers] == uuids[: int(limit)]
+        assert end == {"end": True, "lines": len(consumers), **more}
+
+
+def test_consumers_are_searched_by_a_part_of_their_name(api: Client) -> None:
+    """Or by the beginning of their UUID, with or without dashes; in upper or lower case."""
+    host, project = provider(api, VCPU), new_name("web")
+    for name in ("render-17", "Render-18", "100%", "1000"):
+        done(claim_for(api, project, name, **of(host, VCPU=1)), 200)
+    (uuid,) = listed(api, project_id=project, name="render-17")
+    for text, names in (
+        ("render", {"render-17", "Render-18"}),
+        ("ENDER-18", {"Render-18"}),
+        ("0%", {"100%"}),
+        ("100", {"100%", "1000"}),
+        ("_", set()),
+        (uuid[:12].upper(), {"render-17"}),
+        (uuid.replace("-", ""), {"render-17"}),
+        (uuid[1:], set()),
+    ):
+        found = listed(api, search=text, project_id=project)
+        assert {each["name"] for each in found.values()} == names, text
+        assert found.keys() <= listed(api, search=text).keys()
+
+
 def test_a_consumer_without_a_type_is_of_unknown_type(api: Client) -> None:
     """As `GET /allocations` shows it."""
     host, uuid = provider(api, VCPU), new_uuid()
@@ -126,6 +157,9 @@ def test_a_provider_that_does_not_exist_matches_nothing(api: Client) -> None:
         ("host=", "host"),
         ("project_id=", "project_id"),
         ("consumer_type=instance", "consumer_type"),
+        ("search=", "search"),
+        ("limit=0", "limit must be a number from 1 to 1000"),
+        ("limit=1001", "limit"),
     ],
 )
 def test_an_odd_filter_is_refused(api: Client, query: str, says: str) -> None:
@@ -163,6 +197,17 @@ def test_releasing_at_another_generation_is_refused(api: Client) -> None:
         assert_refused(api.delete(f"{PATH}/{uuid}?{odd}"), 400, "generation", code=INVALID)
     done(api.delete(f"{PATH}/{uuid}?generation=1"), 204)
     assert held(api, uuid) == {}
+
+
+def test_every_filter_may_be_met_by_another_allocation(api: Client) -> None:
+    """A consumer on a host and on a provider of another host is on both."""
+    host, other = provider(api, VCPU), provider(api, VCPU)
+    on_both = consumer(api, {host: {"VCPU": 1}, other: {"VCPU": 1}})
+    on_host, on_other = (consumer(api, {each: {"VCPU": 1}}) for each in (host, other))
+    assert listed(api, host=host).keys() == {on_both, on_host}
+    assert listed(api, provider=other).keys() == {on_both, on_other}
+    assert listed(api, host=host, provider=other).keys() == {on_both}
+    assert listed(api, host=host, provider=host).keys() == {on_both, on_host}
 
 
 def test_json_lines_are_acceptable_as_json(api: Client) -> None:
@@ -263,6 +308,19 @@ def test_an_odd_claim_is_refused_where_it_is_odd(
     assert refused.status == 400 and says in refused.detail
     assert refused.error["pointer"] == pointer.replace("HOST", host)
     assert listed(api, host=host) == {}
+
+
+def test_a_consumer_of_another_project_cannot_be_taken_over(api: Client) -> None:
+    """The policy is asked about the project in the path, so the consumer must be of that project,
+    even where the client knows its uuid and its generation."""
+    theirs, ours, host = new_name("theirs"), new_name("ours"), provider(api, VCPU)
+    uuid = done(claim_for(api, theirs, "db", **of(host, VCPU=2)), 200).json["uuid"]
+    for seen in (1, None):
+        refused = claim_for(api, ours, "db", uuid=uuid, generation=seen, **of(host, VCPU=1))
+        says = f"Consumer {uuid} is not of project {ours}."
+        assert_refused(refused, 409, says, code="berth.undefined_code")
+    assert listed(api, host=host)[uuid]["project_id"] == theirs
+    assert held(api, uuid) == {host: {"VCPU": 2}}
 
 
 def test_a_provider_is_named_once(api: Client) -> None:

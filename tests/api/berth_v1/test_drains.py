@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -116,6 +117,17 @@ def test_a_drain_is_created_shown_replaced_and_deleted(client: Client, fleet: Wo
     done(client.delete(f"{PATH}/d"), 204)
     for refused in (client.get(f"{PATH}/d"), client.delete(f"{PATH}/d")):
         assert (refused.status, refused.code) == (404, "berth.not_found")
+
+
+def test_who_insists_on_a_new_drain_replaces_none(client: Client, fleet: World) -> None:
+    """`If-None-Match: *`, also of a dry run; nothing is written."""
+    new = {"headers": {"If-None-Match": "*"}}
+    done(client.put(f"{PATH}/d", json={"providers": ["cn1"]}, **new), 201)
+    for query in ("", "?dry_run=true"):
+        refused = client.put(f"{PATH}/d{query}", json={"providers": ["cn3"]}, **new)
+        assert (refused.status, refused.code) == (412, "berth.precondition.failed")
+        assert "There is a drain d already." in refused.detail
+    assert [each["name"] for each in client.get(f"{PATH}/d").json["named"]] == ["cn1"]
 
 
 def test_what_is_left_out_stays_as_it_is(client: Client, fleet: World) -> None:
@@ -243,6 +255,38 @@ def test_every_question_sees_drains(client: Client, fleet: World) -> None:
     counted = client.post("/berth/v1/capacity", json=both).json["flavors"]
     assert (counted["cpu"]["count"], counted["cpu"]["now"]["count"]) == (3 + 7 + 8, 3 + 8)
     assert counted["all"]["count"] == counted["all"]["now"]["count"] == 4 + 7 + 8
+
+
+def test_a_drained_device_still_has_its_traits(client: Client, fleet: World) -> None:
+    """`host.anywhere` asks for what is there, not for what gives something."""
+    put(client, "a", providers=["numa1"])
+    assert hosts(client, request={"host": {"anywhere": ["CUSTOM_X"]}}) == ["cn1"]
+    assert hosts(client, request={"host": {"anywhere": ["!CUSTOM_X"]}}) == ["cn2", "cn3"]
+
+
+def test_the_fleet_shows_the_drains_that_are_in_effect(client: Client, fleet: World) -> None:
+    """By the provider that they name; one that is only announced changes nothing about it."""
+    put(client, "a", providers=["cn1"])
+    put(client, "b", providers=["cn2"], effect="none")
+    lines = map(json.loads, done(client.get("/berth/v1/fleet"), 200).text.splitlines())
+    shown = {line["name"]: line["drains"] for line in lines if line.get("drains")}
+    assert shown == {"cn1": ["a"]}
+    assert client.get(f"{PATH}?host=cn2").json["drains"][0]["name"] == "b"
+
+
+def test_preserved_flavors_are_counted_without_the_drains_that_are_tolerated(
+    client: Client, fleet: World
+) -> None:
+    """The drained host, which the question tolerates, loses one of its places for the flavor."""
+    flavor = "/berth/v1/flavors/cpu"
+    done(client.put(flavor, json={"request": CPU}), 201)
+    put(client, "a", providers=["cn2"])
+    order = {"by": "preserve", "preserve": {"cpu": 1}}
+    sent = {"request": {**CPU, "tolerate": ["a"]}, "order": order}
+    answer = done(client.post("/berth/v1/candidates", json=sent), 200).json
+    done(client.delete(flavor), 204)
+    scores = {each["host"]: each["score"]["total"] for each in answer["candidates"]}
+    assert scores[provider_uuid("cn2")] == 1 / 2
 
 
 def test_a_place_is_not_on_a_drained_host(client: Client, fleet: World) -> None:

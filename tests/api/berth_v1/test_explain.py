@@ -159,12 +159,62 @@ def test_unknown_names_and_references_are_explained(fleet: Client) -> None:
             "kind": "trait",
             "name": "CUSTOM_FASST",
             "did_you_mean": ["CUSTOM_FAST"],
+            "hosts": {"CUSTOM_FAST": 1},
         }
     ]
     assert answer["warnings"] == [
         {"code": "unknown_provider", "at": "/host/in/1", "reference": "cn7"}
     ]
     assert answer["hosts"]["fit"] == 1
+
+
+def test_a_suggestion_is_shown_with_the_hosts_that_fit_with_it(fleet: Client) -> None:
+    """The similar name may be of no use: cn1 has the trait, but not enough VCPU."""
+    asking = {"groups": {"_A": {"resources": {"VCPU": 8}, "required": ["CUSTOM_FASST"]}}}
+    (unknown,) = explained(fleet, asking)["unknown"]
+    assert unknown["hosts"] == {"CUSTOM_FAST": 0}
+
+
+def test_a_host_that_is_named_comes_first_with_those_who_hold_what_it_lacks(fleet: Client) -> None:
+    """cn2 is full of what another consumer has; in a scenario nobody holds anything."""
+    asking = {"groups": {"": {"resources": {"VCPU": 8}}}, "host": {"in": ["cn2"]}}
+    near, *others = explained(fleet, asking)["nearest"]
+    assert (near["host"]["name"], near["named"]) == ("cn2", True)
+    (lack,) = near["lacks"]
+    assert (lack["at"], lack["reason"], lack["free"]) == ("/groups//resources/VCPU", "used", 4)
+    (consumer,) = near["consumers"]
+    assert consumer["allocations"][provider_uuid("cn2")]["resources"]["VCPU"] == 12
+    assert not any("named" in other or "consumers" in other for other in others)
+    assumed = explained(fleet, asking, what_if={"drain": ["cn3"]})
+    assert "consumers" not in assumed["nearest"][0]
+
+
+def test_what_no_host_could_hold_is_named(fleet: Client) -> None:
+    """The amount alone is impossible, whatever else is asked for."""
+    asking = {"groups": {"": {"resources": {"VCPU": 99, "MEMORY_MB": 1}}}}
+    answer = explained(fleet, asking)
+    assert answer["verdict"] == "never"
+    assert answer["impossible"] == [
+        {
+            "at": ["/groups//resources/VCPU"],
+            "kind": "amount",
+            "text": "No provider can give 99 VCPU at once; the most is 16.",
+            "most": 16,
+        }
+    ]
+    assert answer["impossible"][0]["text"] in answer["summary"]
+
+
+def test_a_query_may_ask_for_more_than_any_number_that_is_stored(fleet: Client) -> None:
+    """Beyond 64 bits, and beyond what a float can hold."""
+    for amount in (2**31, 2**63, 10**400):
+        request = {"query": f"resources=VCPU:{amount}"}
+        answer = fleet.post("/berth/v1/explain", json={"request": request})
+        assert (answer.status, answer.json["verdict"]) == (200, "never")
+        capacity = fleet.post("/berth/v1/capacity", json={"requests": {"huge": request}})
+        assert (capacity.status, capacity.json["flavors"]["huge"]["count"]) == (200, 0)
+        candidates = fleet.post("/berth/v1/candidates", json={"request": request})
+        assert (candidates.status, candidates.json["candidates"]) == (200, [])
 
 
 def test_a_query_is_explained_as_the_request_that_it_is(fleet: Client) -> None:

@@ -67,6 +67,19 @@ def test_a_flavor_is_replaced_whole(client: Client) -> None:
     assert again == replaced
 
 
+def test_who_insists_on_a_new_flavor_replaces_none(client: Client) -> None:
+    """`If-None-Match: *`; any other value changes nothing."""
+    done(put(client, "taken"), 201)
+    refused = client.put(
+        f"{PATH}/taken", json={"request": asking_for()}, headers={"If-None-Match": "*"}
+    )
+    assert (refused.status, refused.code) == (412, "berth.precondition.failed")
+    assert "There is a flavor taken already." in refused.detail
+    assert client.get(f"{PATH}/taken").json["request"] == REQUEST
+    body = {"request": asking_for()}
+    done(client.put(f"{PATH}/taken", json=body, headers={"If-None-Match": '"x"'}), 200)
+
+
 def test_flavors_are_listed_by_name(client: Client) -> None:
     """All of them; a query changes nothing."""
     for name in ("b", "C", "a.1", "_"):

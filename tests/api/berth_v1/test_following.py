@@ -30,6 +30,7 @@ from berth.store.provider_trees import edit_tree
 from tests.api.berth_v1.following import Counting, Follower
 from tests.effort import scaled
 from tests.fresh import Fresh
+from tests.index.checking import checked
 from tests.index.test_histories import (
     AGGREGATES,
     CONSUMERS,
@@ -145,7 +146,7 @@ class FollowedWorkers(TwoWorkers):
         self.count_notes()
         worker = sum(self.noted.values()) % 2
         self.eager.follow(self.workers[worker], self.indexes[worker])
-        assert self.indexes[worker].check() == []
+        assert checked(self.indexes[worker]) == []
         assert self.eager.commits == self.noted
         assert self.eager.names == self.names_noted
         assert not self.foreign.found, "a write of berth was taken for another program's"

@@ -22,6 +22,7 @@ from berth.store.inventories import replace_inventories
 from berth.store.providers import create_provider, get_provider, update_provider
 from tests.api.berth_v1.following import Counting, Follower
 from tests.fresh import Fresh, opened_at
+from tests.index.checking import checked
 from tests.servers.statements import run
 
 ROOT, CHILD, OTHER, NEW = (ProviderUUID(str(UUID(int=number))) for number in range(1, 5))
@@ -60,7 +61,7 @@ class Followed:
         """Each worker brings the copy to its fleet, and that is what the database has."""
         for db, index in zip(self.workers, self.indexes, strict=True):
             self.follower.follow(db, index)
-            assert index.check() == []
+            assert checked(index) == []
 
 
 @pytest.fixture

@@ -121,6 +121,22 @@ def test_a_lease_is_given_shown_renewed_and_ended(api: Client, clock: Clock) -> 
         assert error(answer, 404)["detail"].count(f"Consumer {uuid} has no lease.")
 
 
+def test_leases_are_listed_for_one_project_or_up_to_a_limit(api: Client) -> None:
+    """Whoever may list all need not name a project; the last line says whether there are more."""
+    host, project = host_of(api), new_name("web")
+    uuids = sorted(consumer(api, {host: {"VCPU": 1}}, project=project) for _ in range(2))
+    for uuid in uuids:
+        assert api.put(f"{PATH}/{uuid}", json={"seconds": 60}).status == 200
+    for query, expected, more in (
+        (f"project_id={project}", uuids, {}),
+        (f"project_id={project}&limit=1", uuids[:1], {"more": True}),
+        (f"project_id={project.upper()}", [], {}),
+    ):
+        *leases, end = map(json.loads, api.get(f"{PATH}?{query}").text.splitlines())
+        assert [lease["consumer"] for lease in leases] == expected
+        assert end == {"end": True, "lines": len(expected), **more}
+
+
 def test_a_consumer_that_holds_nothing_gets_no_lease(api: Client) -> None:
     """404, whether or not it ever existed."""
     for uuid in (new_uuid(), "nobody"):

@@ -6,6 +6,7 @@ Source: spec/beyond.md 6.4.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,16 @@ def test_members_ask_every_question(member: Client, host: str) -> None:
     done(asked, 200)
 
 
+def test_members_do_not_see_who_else_holds_a_host(member: Client, admin: Client, host: str) -> None:
+    """Nor in an explanation, which tells an administrator who holds the host that it names."""
+    theirs = consumer(admin, {host: {"VCPU": 8}}, project="attic", user="mallory")
+    asked = {"request": {**REQUEST, "host": {"in": [host]}}}
+    assert theirs in done(admin.post(f"{V1}/explain", json=asked), 200).text
+    explained = done(member.post(f"{V1}/explain", json=asked), 200).text
+    assert host in explained
+    assert not {theirs, "attic", "mallory"} & {*re.findall(r"[\w-]+", explained)}
+
+
 def test_members_place_for_their_own_project(member: Client, admin: Client, host: str) -> None:
     """And see where, list it, and give it back."""
     job = wanted("web")
@@ -93,6 +104,17 @@ def test_members_see_names_of_their_own_project(member: Client, admin: Client, h
     uuid = done(admin.put(path, json=claim), 200).json["uuid"]
     assert done(member.get(path), 200).json["uuid"] == uuid
     done(member.delete(path), 204)
+
+
+def test_members_see_leases_of_their_own_project(member: Client, admin: Client, host: str) -> None:
+    """If they name it."""
+    own, foreign = (consumer(admin, {host: {"VCPU": 1}}, project=each) for each in ("web", "db"))
+    for uuid in (own, foreign):
+        done(admin.put(f"{V1}/leases/{uuid}", json={"seconds": 600}), 200)
+    lines = done(member.get(f"{V1}/leases?project_id=web"), 200).text
+    assert own in lines and foreign not in lines
+    for query in ("", "?project_id=db"):
+        assert member.get(f"{V1}/leases{query}").status == 403
 
 
 def test_members_place_for_no_one_else(member: Client, admin: Client, host: str) -> None:
@@ -140,6 +162,7 @@ MAY = {
     f"GET {V1}/consumers/{{project_id}}/{{name}}",
     f"DELETE {V1}/consumers/{{project_id}}/{{name}}",
     f"GET {V1}/permissions",
+    f"GET {V1}/leases",
     f"GET {V1}/leases/{{consumer}}",
     f"PUT {V1}/leases/{{consumer}}",
     f"DELETE {V1}/leases/{{consumer}}",

@@ -58,6 +58,22 @@ def test_what_is_not_allowed_has_a_reason(admin: Client) -> None:
     assert "auditor" in permission["reason"]
 
 
+def test_a_rule_that_allows_one_project_names_it(admin: Client) -> None:
+    """So that a program knows which project to ask for: an auditor may list the consumers of all,
+    a reader those of its own."""
+    for role, expected in (
+        ("auditor", {"allowed": True}),
+        ("reader", {"allowed": True, "project_id": "web"}),
+    ):
+        caller = admin.acting_as({"X-Auth-Token": "eve:web", "X-Roles": role})
+        assert permissions(caller)["berth:consumers:list"] == expected
+        for query, status in (
+            ("", 403 if "project_id" in expected else 200),
+            ("?project_id=web", 200),
+        ):
+            assert caller.get(f"/berth/v1/consumers{query}").status == status
+
+
 @pytest.mark.parametrize("role", ["auditor", "reader", "service", "nothing"])
 def test_a_permission_is_what_the_operation_decides(admin: Client, role: str) -> None:
     """Of every operation of both APIs: 403 if, and only if, it is not allowed."""

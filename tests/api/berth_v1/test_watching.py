@@ -7,10 +7,12 @@ Source: spec/beyond.md 6.1 and 6.2.
 from __future__ import annotations
 
 import functools
+import json
+import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -19,12 +21,13 @@ from urllib.parse import quote
 
 import pytest
 
-from berth.api.berth_v1 import fleet
-from berth.api.environ import CLIENT_GONE
-from berth.api.watchers import Watchers
+from berth.api.berth_v1 import changes, fleet
+from berth.api.environ import CLIENT_GONE, STILL_VALID
+from berth.api.watchers import Step
 from berth.config import Settings, load, read_settings
-from berth.edge import app
+from berth.edge import app, watchers
 from berth.edge.app import create_app
+from berth.edge.watchers import Watchers
 from berth.index import Index, Snapshot
 from berth.index.block import Block
 from berth.store.engine.database import Database
@@ -34,7 +37,7 @@ from tests.api.claims import consumer
 from tests.api.worlds import done, new_name, provider
 from tests.candidates.engine import copy_of
 from tests.client import ADMIN, Client, Response, WSGITransport, wsgi_environ
-from tests.e2e.serving import PATIENCE
+from tests.e2e.serving import PATIENCE, wait_until
 from tests.fresh import opened_at
 
 pytestmark = pytest.mark.engines("sqlite")
@@ -93,22 +96,37 @@ def opened(client: Client, after: str, **variables: Any) -> Iterator[Iterator[by
         body.close()
 
 
-class _NothingHappens(Watchers):
-    """Nobody writes: the time goes on to the end of each wait."""
+def polled(client: Client, after: str, **variables: Any) -> Any:
+    """The last line of the answer to a poll of a minute."""
+    assert isinstance(client.transport, WSGITransport)
+    path = f"{PATH}?after={quote(after)}&wait=60"
+    environ = wsgi_environ("GET", path, [*ADMIN.items()], None, script_name="")
+    body = b"".join(client.transport.app({**environ, **variables}, lambda *_: noted))
+    return json.loads(body.splitlines()[-1])
 
-    def wait(self, seen: Snapshot, until: float, has_gone: Callable[[], bool]) -> Snapshot:
-        """`seen`, at the time until which it was waited."""
+
+class Alone(Watchers):
+    """Without a thread: whoever waits moves the clock on, and looks."""
+
+    def _sleep(self, step: Step, seconds: float) -> None:
+        """Until it would wake by itself."""
         assert isinstance(self.clock, Clock)
-        self.clock.now = until
-        return seen
+        self.clock.now += seconds
+        self.join()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock of applications whose requests wait alone."""
+    clock = Clock()
+    monkeypatch.setattr(app, "Watchers", functools.partial(Alone, clock=clock))
+    return clock
 
 
 def test_a_quiet_stream_has_a_comment_every_15_seconds_and_ends_after_ten_minutes(
-    settings: Settings, scratch: Database, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, scratch: Database, clock: Clock
 ) -> None:
     """So that no proxy closes it, and no client keeps a worker's thread for ever."""
-    clock = Clock()
-    monkeypatch.setattr(app, "Watchers", functools.partial(_NothingHappens, clock=clock))
     client = application(settings, scratch)
     begun = clock.now
     with opened(client, revision(client)) as pieces:
@@ -120,15 +138,165 @@ def test_a_quiet_stream_has_a_comment_every_15_seconds_and_ends_after_ten_minute
     assert comments == [15.0 * number for number in range(1, 41)]
 
 
+def test_a_stream_is_as_quiet_after_a_change_as_before(
+    settings: Settings, scratch: Database, clock: Clock
+) -> None:
+    """Also if the server finds no connection that has sent nothing since the request came: this
+    one has sent its events."""
+    api = create_app(settings, scratch, Index(scratch))
+    client = Client.of(api)
+    host = provider(client, {"VCPU": 8})
+    with opened(client, revision(client), **{CLIENT_GONE: lambda: True}) as pieces:
+        assert next(pieces).startswith(b"event: revision\n")
+        consumer(client, {host: {"VCPU": 1}})
+        assert next(pieces).startswith(b"event: usage\n")
+        for _ in range(3):
+            before = clock.now
+            assert next(pieces).startswith(b": ")
+            assert clock.now - before == 15.0
+
+
+def test_a_stream_with_a_change_at_every_look_ends_too(
+    settings: Settings, scratch: Database, clock: Clock
+) -> None:
+    """After the same ten minutes, with the revision to continue from as its last id."""
+    client = application(settings, scratch)
+    host = provider(client, {"VCPU": 10_000})
+    begun = clock.now
+    with opened(client, revision(client)) as pieces:
+        last = next(pieces)
+        while clock.now - begun < 540:
+            consumer(client, {host: {"VCPU": 1}})
+            clock.now += 60
+            last = next(pieces)
+        consumer(client, {host: {"VCPU": 1}})
+        clock.now += 60
+        assert list(pieces) == []
+    (id_,) = re.findall(rb"\nid: (\S+)\n", last)
+    events, _ = events_of(ask(client, id_.decode()))
+    assert [(event["change"], event["commits"]) for event in events] == [("usage", 1)]
+
+
+@pytest.mark.parametrize("writes", [False, True])
+def test_a_stream_ends_soon_after_its_token(
+    settings: Settings, scratch: Database, clock: Clock, writes: bool
+) -> None:
+    """Within ten seconds, however much changes; and nothing is told after that."""
+    client = application(settings, scratch)
+    host = provider(client, {"VCPU": 10_000})
+    tokens = {"alice"}
+    is_valid = {STILL_VALID: lambda: "alice" in tokens}
+    with opened(client, revision(client), **is_valid) as pieces:
+        next(pieces)
+        assert next(pieces).startswith(b": ")
+        tokens.clear()
+        ended = clock.now
+        for _ in pieces:
+            assert writes
+            consumer(client, {host: {"VCPU": 1}})
+            clock.now += 1
+        assert clock.now - ended <= 10
+    assert clock.now > ended
+
+
+def test_a_poll_ends_soon_after_its_token(
+    settings: Settings, scratch: Database, clock: Clock
+) -> None:
+    """With nothing new: the next one gets 401."""
+    client = application(settings, scratch)
+    seen, begun = revision(client), clock.now
+    answered = polled(client, seen, **{STILL_VALID: lambda: False})
+    assert answered == {"revision": seen, "events": 0}
+    assert clock.now - begun <= 10
+
+
+def test_who_loses_the_right_to_read_is_told_no_more(
+    settings: Settings, scratch: Database, clock: Clock, tmp_path: Path
+) -> None:
+    """The policy is asked again while a client waits; a reconnection gets 403."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("{}")
+    settings.conf.set_override("policy_file", str(policy), "oslo_policy")
+    client = application(settings, scratch)
+    seen = revision(client)
+    with opened(client, seen) as pieces:
+        next(pieces)
+        policy.write_text('"berth:fleet": "!"')
+        wait_until(lambda: ask(client, seen).status == 403, "the new policy")
+        provider(client, {"VCPU": 8})
+        clock.now += 10
+        assert list(pieces) == []
+
+
+def test_a_stream_ends_when_its_database_is_replaced(
+    settings: Settings, scratch: Database, clock: Clock
+) -> None:
+    """Its reader comes again, and is told that its revision is of another database."""
+    client = application(settings, scratch)
+    seen = revision(client)
+    with opened(client, seen) as pieces:
+        next(pieces)
+        renew_identity(scratch)
+        assert list(pieces) == []
+    refuses(ask(client, seen), 400, seen, code="berth.revision.foreign")
+
+
+def test_changes_are_read_once_for_all_streams(
+    settings: Settings, scratch: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many there are; each gets every change, and none twice."""
+    client = application(settings, scratch)
+    host = provider(client, {"VCPU": 10_000})
+    seen = revision(client)
+    read: list[str] = []
+    events_since = changes.events_since
+
+    def counted(db: Database, snapshot: Snapshot, after: str) -> list[dict[str, Any]]:
+        read.append(after)
+        return events_since(db, snapshot, after)
+
+    with ExitStack() as stack, ThreadPoolExecutor(16) as threads:
+        streams = [stack.enter_context(opened(client, seen)) for _ in range(16)]
+        for pieces in streams:
+            assert next(pieces).startswith(b"event: revision\n")
+        monkeypatch.setattr(changes, "events_since", counted)
+        for _ in range(3):
+            pending = [threads.submit(next, pieces) for pieces in streams]
+            consumer(client, {host: {"VCPU": 1}})
+            told = {pending_.result(PATIENCE) for pending_ in pending}
+            assert [piece.count(b'"commits":1') for piece in told] == [1]
+    assert len(read) == 3
+
+
+def test_a_client_that_reads_too_slowly_comes_again(
+    settings: Settings, scratch: Database, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What others have long been told is not kept for it: its stream ends, and the next one begins
+    after its last revision."""
+    monkeypatch.setattr(watchers, "_STEPS_MAX", 2)
+    client = application(settings, scratch)
+    host = provider(client, {"VCPU": 10_000})
+    seen = revision(client)
+    with opened(client, seen) as slow, opened(client, seen) as fast:
+        next(slow)
+        next(fast)
+        for _ in range(3):
+            consumer(client, {host: {"VCPU": 1}})
+            assert next(fast).startswith(b"event: usage\n")
+        assert list(slow) == []
+    with opened(client, seen) as pieces:
+        assert b'"commits":3' in next(pieces)
+
+
 class _Staged(Watchers):
     """Tells when a request begins to wait."""
 
     waits: Event
 
-    def wait(self, seen: Snapshot, until: float, has_gone: Callable[[], bool]) -> Snapshot:
+    def wait(self, step: Step, until: float, goes_on: Callable[[], bool]) -> Step | None:
         """As it is, and noted."""
         self.waits.set()
-        return super().wait(seen, until, has_gone)
+        return super().wait(step, until, goes_on)
 
 
 @pytest.fixture
@@ -183,43 +351,20 @@ def test_a_change_wakes_more_than_may_wait_to_read(
     assert [[event["change"] for event in events] for events in told] == [["usage"]] * 8
 
 
-def test_a_client_that_has_left_frees_its_place(
-    settings: Settings, scratch: Database, waits: Event
-) -> None:
-    """Long before its time is over: others may wait then."""
-    client = application(replace(settings, watchers_max=1), scratch)
-    seen = revision(client)
-    gone = Event()
-    with opened(client, seen, **{CLIENT_GONE: gone.is_set}) as pieces, ThreadPoolExecutor() as pool:
-        assert next(pieces)
-        waiting = pool.submit(next, pieces)
-        assert waits.wait(PATIENCE)
-        assert ask(client, seen, wait=1).status == 503
-        gone.set()
-        # The server writes the comment to a closed connection, and closes the body.
-        assert waiting.result(PATIENCE).startswith(b": ")
-    assert events_of(ask(client, seen, wait=1)) == ([], seen)
-
-
 def test_a_poll_of_a_client_that_has_left_ends(
-    settings: Settings, scratch: Database, waits: Event
+    settings: Settings, scratch: Database, waits: Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And frees its place."""
+    monkeypatch.setattr(watchers, "WAKE_S", 0.01)
     client = application(replace(settings, watchers_max=1), scratch)
     seen = revision(client)
     gone = Event()
-    transport = client.transport
-    assert isinstance(transport, WSGITransport)
-    path = f"{PATH}?after={quote(seen)}&wait=60"
-    environ = wsgi_environ("GET", path, [*ADMIN.items()], None, script_name="")
     with ThreadPoolExecutor() as threads:
-        answered = threads.submit(
-            transport.app, {**environ, CLIENT_GONE: gone.is_set}, lambda *_: noted
-        )
+        answered = threads.submit(polled, client, seen, **{CLIENT_GONE: gone.is_set})
         assert waits.wait(PATIENCE)
         assert ask(client, seen, wait=1).status == 503
         gone.set()
-        assert b'"events":0' in b"".join(answered.result(PATIENCE)).replace(b" ", b"")
+        assert answered.result(PATIENCE)["events"] == 0
     assert events_of(ask(client, seen, wait=1)) == ([], seen)
 
 

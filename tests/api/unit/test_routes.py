@@ -81,9 +81,9 @@ def test_every_handler_is_there(namespace: Namespace) -> None:
 def test_every_rule_is_known_to_the_policy_tools() -> None:
     """The base rules and the others, grouped by resource."""
     names = [rule.name for rule in list_rules()]
-    assert len(names) == len(set(names)) == 6 + len(guarding_rules())
+    assert len(names) == len(set(names)) == 7 + len(guarding_rules())
     resources = [
-        resource for resource, _ in groupby(names[6:], lambda name: name.rpartition(":")[0])
+        resource for resource, _ in groupby(names[7:], lambda name: name.rpartition(":")[0])
     ]
     # The rules of a provider's usages stand behind those of its traits.
     assert resources.count("placement:resource_providers") == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 import subprocess
 import sys
 import threading
@@ -13,10 +14,15 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import click
 import pytest
 
+from berth.cli.deferred import loaded
+from berth.cli.main import cli
 from tests.cli.in_process import InProcess
 from tests.e2e.serving import configured
+
+PROVIDER = "11111111-2222-4333-8444-555555555555"
 
 PASSWORD = {
     "auth": {
@@ -115,7 +121,7 @@ def recording(recorder: Recorder) -> Iterator[Recorder]:
 @pytest.fixture(autouse=True)
 def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """An environment that names no service, and an empty home."""
-    for name in ("BERTH_URL", "BERTH_USER", "BERTH_PASSWORD"):
+    for name in ("BERTH_URL", "BERTH_USER", "BERTH_PASSWORD", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
     for name in ("TOKEN", "CLOUD", "AUTH_URL", "AUTH_TYPE", "ENDPOINT", "USERNAME"):
         monkeypatch.delenv(f"OS_{name}", raising=False)
@@ -236,16 +242,37 @@ def test_a_token_without_a_service(in_process: InProcess, monkeypatch: pytest.Mo
 
 
 def test_a_configuration_names_a_database(
-    in_process: InProcess, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    in_process: InProcess, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, prepared: Path
 ) -> None:
     """Whatever the environment says; with --url it is a contradiction."""
+    shutil.copy(prepared, tmp_path)
     conf = configured(tmp_path, f"sqlite:///{tmp_path}/berth.db")
     monkeypatch.setenv("BERTH_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("OS_TOKEN", "t6")
     done = in_process("provider", "list", "--config-file", str(conf))
     assert (done.returncode, done.stdout) == (0, "0 providers in 0 trees\n")
+    assert done.stderr == f"Database: sqlite:///{tmp_path}/berth.db\n"
     done = in_process("provider", "list", "--config-file", str(conf), "--url", "http://x")
     assert done.returncode == 2 and "choose one" in done.stderr
+
+
+def test_a_wrong_token_is_one_sentence(in_process: InProcess) -> None:
+    """In the words of the service, without those that repeat the status, and without HTML."""
+
+    class Refusing(Recorder):
+        def answer(self, handler: BaseHTTPRequestHandler) -> tuple[int, dict[str, str], object]:
+            message = (
+                "This server could not verify.<br /><br />\nThe credentials are not valid.\n\n"
+            )
+            return 401, {}, {"message": message, "code": "401 Unauthorized"}
+
+    with recording(Refusing()) as refusing:
+        done = in_process("provider", "list", "--url", refusing.url, "--token", "wrong")
+    assert (done.returncode, done.stdout) == (11, "")
+    assert done.stderr == (
+        "berth: The credentials are not valid; authentication failed: check the token or the "
+        "password\n"
+    )
 
 
 def test_a_service_that_does_not_answer(in_process: InProcess) -> None:
@@ -256,6 +283,32 @@ def test_a_service_that_does_not_answer(in_process: InProcess) -> None:
         "berth: GET /resource_providers got no answer from http://127.0.0.1:1: "
         "Connection refused\n",
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "token"),
+    [
+        (("provider", "list"), "t"),
+        (("--debug", "provider", "list"), "t"),
+        (("provider", "list"), ""),
+        (("status",), ""),
+    ],
+)
+@pytest.mark.parametrize("scheme", ["http://", ""])
+def test_a_password_in_a_url_is_not_shown(
+    in_process: InProcess,
+    monkeypatch: pytest.MonkeyPatch,
+    scheme: str,
+    words: tuple[str, ...],
+    token: str,
+) -> None:
+    """Whatever is wrong with the service or with the URL."""
+    monkeypatch.setenv("BERTH_URL", f"{scheme}alice:secret@127.0.0.1:1")
+    monkeypatch.setenv("OS_TOKEN", token)
+    done = in_process(*words)
+    assert done.returncode != 0
+    assert "alice:***@127.0.0.1:1" in done.stdout + done.stderr
+    assert "secret" not in done.stdout + done.stderr
 
 
 def test_nothing_but_the_light_install_is_imported_over_http(recorder: Recorder) -> None:
@@ -272,3 +325,255 @@ def test_nothing_but_the_light_install_is_imported_over_http(recorder: Recorder)
     imported = {name.partition(".")[0] for name in done.stderr.split()}
     assert imported & {"keystoneauth1"}
     assert not imported & {"numpy", "sqlalchemy", "oslo_config", "granian", "rich", "jsonschema"}
+
+
+# --- client.yaml ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def client_file(tmp_path: Path, recorder: Recorder) -> Path:
+    """The file of a user, with a token beside it."""
+    folder = tmp_path / ".config" / "berth"
+    folder.mkdir(parents=True)
+    (folder / "token").write_text("of-file\n")
+    path = folder / "client.yaml"
+    path.write_text(f"url: {recorder.url}\ntoken_file: token\n")
+    return path
+
+
+def test_a_file_names_the_service_where_nothing_else_does(
+    client_file: Path, recorder: Recorder, in_process: InProcess
+) -> None:
+    """With its token, unless the caller has another one."""
+    assert in_process("provider", "list").returncode == 0
+    assert in_process("provider", "list", "--token", "t7").returncode == 0
+    assert recorder.tokens == ["of-file", "t7"]
+
+
+def test_the_secret_of_the_file_is_for_the_service_of_the_file(
+    client_file: Path, recorder: Recorder, in_process: InProcess
+) -> None:
+    """Another URL gets no token from it."""
+    done = in_process("provider", "list", "--url", "http://127.0.0.1:1")
+    assert done.returncode == 2 and "needs authentication" in done.stderr
+    assert recorder.tokens == []
+
+
+def test_a_file_that_cannot_be_used_is_named(client_file: Path, in_process: InProcess) -> None:
+    """With the place of the mistake; the command does not go on to a database."""
+    client_file.write_text("url: 127.0.0.1:8778\ntoken_file: token\n")
+    done = in_process("provider", "list")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"berth: {client_file}, url: expected http:// or https://")
+
+
+# --- Every command --------------------------------------------------------------------------------
+
+#: The commands that use no service, each with the reason.
+OF_THIS_MACHINE = {
+    "agent": "reads the service from agent.yaml, as the daemon does",
+    "audit-log": "reads the log files of the service on this machine",
+    "completion": "prints a script for the shell",
+    "config": "shows the configuration of the service on this machine",
+    "db": "works on the database itself",
+    "demo serve": "starts a service of its own, with a database of its own",
+    "files": "prints a directory of this installation",
+    "policy": "reads the policy files of the service on this machine",
+    "serve": "is the service",
+    "token": "changes the token file of the service on this machine",
+    "user": "changes the user file of the service on this machine",
+}
+
+#: Values of required arguments that not every text is.
+VALUES = {"seconds": "10m", "file": "-"}
+
+
+def every_command(
+    command: click.Command, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """The commands below one, with the words that call each."""
+    actual = loaded(command)
+    if not isinstance(actual, click.Group):
+        yield path, actual
+        return
+    for name, child in actual.commands.items():
+        yield from every_command(child, (*path, name))
+
+
+COMMANDS = {
+    path: command
+    for path, command in every_command(cli)
+    if not {path[0], " ".join(path)} & OF_THIS_MACHINE.keys()
+}
+
+
+def arguments_of(command: click.Command) -> list[str]:
+    """Something for each required argument and option."""
+    words: list[str] = []
+    for parameter in command.params:
+        if parameter.required:
+            flag = [parameter.opts[0]] if isinstance(parameter, click.Option) else []
+            words += [*flag, VALUES.get(str(parameter.name), "x")]
+    return words
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_every_command_uses_the_service_that_the_environment_names(
+    path: tuple[str, ...], in_process: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or stands in a list with its reason: none overlooks BERTH_URL and opens a database."""
+    monkeypatch.setenv("BERTH_URL", "127.0.0.1:21110")
+    done = in_process(*path, *arguments_of(COMMANDS[path]))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "berth: BERTH_URL must begin with http:// or https://, as in http://127.0.0.1:21110\n"
+    )
+
+
+def test_the_list_of_commands_without_a_service_has_no_others() -> None:
+    """A command that is gone leaves it; one that uses a service is not in it."""
+    paths = {" ".join(path): command for path, command in every_command(cli)}
+    for name in OF_THIS_MACHINE:
+        below = [
+            command
+            for path, command in paths.items()
+            if path == name or path.startswith(f"{name} ")
+        ]
+        assert below, name
+        options = {str(parameter.name) for command in below for parameter in command.params}
+        assert "url" not in options
+
+
+# --- A database that nothing names ----------------------------------------------------------------
+
+
+@pytest.fixture
+def at_home(tmp_path: Path, prepared: Path) -> Path:
+    """The database in the home directory, which exists and which nothing names."""
+    folder = tmp_path / ".local" / "share" / "berth"
+    folder.mkdir(parents=True)
+    return Path(shutil.copy(prepared, folder))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("who",),
+        ("provider", "list"),
+        ("place", "VCPU=1", "--for", "web/job-17"),
+        ("drain", "create", "d1", "cn1"),
+        ("audit",),
+        ("demo", "load", "--remove"),
+        ("lease", "sweep"),
+    ],
+    ids=" ".join,
+)
+def test_a_database_that_does_not_exist_is_refused_and_not_made(
+    in_process: InProcess, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """A forgotten BERTH_URL is not answered from an empty fleet."""
+    done = in_process(*words)
+    path = tmp_path / ".local" / "share" / "berth" / "berth.db"
+    assert (done.returncode, done.stdout) == (7, "")
+    assert done.stderr == (
+        f"berth: there is no database sqlite:///{path}: to use a service, name it with --url or "
+        "BERTH_URL; to create the database, start `berth serve` or run `berth db upgrade`\n"
+    )
+    assert not (tmp_path / ".local").exists()
+
+
+def test_a_misspelt_database_is_refused_and_not_made(
+    in_process: InProcess, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also where something names it."""
+    url = f"sqlite:///{tmp_path}/none.db"
+    done = in_process("who", "--config-file", str(configured(tmp_path, url)))
+    assert (done.returncode, done.stdout) == (7, "")
+    monkeypatch.setenv("OS_PLACEMENT_DATABASE__CONNECTION", url)
+    done = in_process("provider", "create", "cn1")
+    assert done.returncode == 7 and f"there is no database {url}: " in done.stderr
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_the_first_line_on_stderr_names_the_database(at_home: Path, in_process: InProcess) -> None:
+    """Once, and never in the output."""
+    done = in_process("who", "--json")
+    assert done.returncode == 0 and json.loads(done.stdout) == {"end": True, "lines": 0}
+    assert done.stderr == (f"Database: sqlite:///{at_home} (no --url or BERTH_URL given)\n")
+    of_db = in_process("db", "version")
+    assert of_db.stderr == f"Database: sqlite:///{at_home} (no --config-file given)\n"
+
+
+def test_the_password_of_a_database_is_not_printed(
+    in_process: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The line is shown to whoever looks on."""
+    url = "postgresql://berth:secret@127.0.0.1:1/berth"
+    monkeypatch.setenv("OS_PLACEMENT_DATABASE__CONNECTION", url)
+    monkeypatch.setenv("OS_PLACEMENT_DATABASE__MAX_RETRIES", "0")
+    done = in_process("who")
+    assert done.stderr.startswith("Database: postgresql://berth:***@127.0.0.1:1/berth (no --url")
+    assert "secret" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("audit", "--fix", "--yes"),
+        ("db", "check", "--repair"),
+        ("db", "new-identity"),
+        ("db", "release", "--yes"),
+        ("demo", "load", "--remove"),
+        ("drain", "create", "d1", PROVIDER),
+        ("lease", "sweep"),
+        ("provider", "create", "cn1"),
+        ("provider", "delete", PROVIDER),
+        ("trait", "create", "CUSTOM_GOLD"),
+    ],
+    ids=" ".join,
+)
+def test_nothing_changes_a_database_that_nothing_names(
+    at_home: Path, in_process: InProcess, words: tuple[str, ...]
+) -> None:
+    """It may be another fleet than the one that the user means."""
+    conf = str(configured(at_home.parent, f"sqlite:///{at_home}"))
+    created = in_process("provider", "create", "cn0", "--uuid", PROVIDER, "--config-file", conf)
+    assert created.returncode == 0
+    before = at_home.read_bytes()
+    done = in_process(*words)
+    assert (done.returncode, done.stdout) == (6, "")
+    assert (
+        f"berth: this would change sqlite:///{at_home}, which nothing names: name " in done.stderr
+    )
+    assert "--config-file or OS_PLACEMENT_DATABASE__CONNECTION=sqlite:////" in done.stderr
+    assert at_home.read_bytes() == before
+
+
+def test_what_changes_nothing_reads_a_database_that_nothing_names(
+    at_home: Path, in_process: InProcess
+) -> None:
+    """Questions, and dry runs of placements."""
+    assert in_process("provider", "list").returncode == 0
+    assert in_process("candidates", "VCPU=1").returncode == 14
+    assert in_process("place", "VCPU=1", "--for", "web/job", "--dry-run").returncode == 14
+
+
+def test_the_environment_names_a_database(
+    at_home: Path, in_process: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the refusal says."""
+    monkeypatch.setenv("OS_PLACEMENT_DATABASE__CONNECTION", f"sqlite:///{at_home}")
+    done = in_process("provider", "create", "cn1")
+    assert done.returncode == 0 and done.stdout.startswith("created cn1 ")
+
+
+def test_without_the_libraries_of_the_service_a_service_must_be_named(
+    in_process: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first step is to name one, not to install berth's own."""
+    monkeypatch.delitem(sys.modules, "berth.cli.local_database", raising=False)
+    monkeypatch.delattr("berth.cli.local_database", raising=False)
+    monkeypatch.setitem(sys.modules, "oslo_config", None)
+    done = in_process("who")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr.startswith("berth: no service is named: set --url or BERTH_URL, and ")

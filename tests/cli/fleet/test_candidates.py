@@ -62,15 +62,33 @@ def test_conditions_narrow_what_fits(berth: BothWays) -> None:
 def not_fitting(berth: BothWays, *arguments: str) -> bool:
     """Whether nothing fits, with the exit code for that."""
     printed = berth("candidates", *arguments)
-    assert printed.lines == berth.ok("why", *arguments).lines
-    return (printed.code, printed.stderr) == (14, "berth: nothing fits\n")
+    shown = [line for line in berth("why", *arguments).lines if "held by" not in line]
+    # `berth why` also says who uses a host, and then names one host more.
+    assert printed.lines == shown[: len(printed.lines)]
+    return (printed.code, printed.stderr.splitlines()[-1]) == (14, "berth: nothing fits")
+
+
+def test_an_amount_may_be_split(berth: BothWays) -> None:
+    """Of a class, over the providers of one host; also in a group, and in `berth why`."""
+    wide = ("VCPU=40", "--host-in", "cn020", "--nothing-used")
+    assert not_fitting(berth, *wide)
+    (candidate,) = asked(berth, *wide, "--split", "VCPU", "--limit", "1")
+    assert providers_of(berth, candidate) == {"cn020_numa0", "cn020_numa1"}
+    group = ("--group", "_CPU VCPU=40 split=VCPU:parts=2,min=8,step=4")
+    (candidate,) = asked(berth, *group, *wide[1:], "--limit", "1")
+    given = [each["resources"]["VCPU"] for each in candidate["allocations"].values()]
+    assert sum(given) == 40 and all(amount >= 8 and amount % 4 == 0 for amount in given)
+    assert berth.ok("why", *wide, "--split", "VCPU").lines[0].startswith("1 host fits")
+    wrong = berth("why", *wide, "--split", "VCPU:parts")
+    assert wrong.code == 2 and "--split VCPU:parts is not CLASS or CLASS:parts=N" in wrong.stderr
 
 
 def test_a_query_from_a_log_is_asked_as_it_is(berth: BothWays) -> None:
     """Alone, or in the line of a request."""
     query = "resources=VGPU:1&required=CUSTOM_A100&limit=3"
     for text in (query, f"GET /placement/allocation_candidates?{query}"):
-        assert len(asked(berth, text, "--limit", "2")) == 2
+        answer = berth.warned("candidates", text, "--limit", "2", "--json").answer
+        assert len(answer["candidates"]) == 2
 
 
 def test_the_order_is_that_of_the_scores(berth: BothWays) -> None:
@@ -171,7 +189,7 @@ def test_a_file_may_have_the_request_or_the_whole_body(berth: BothWays, tmp_path
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ([], "nothing is wanted: give CLASS=AMOUNT, as in VCPU=4"),
+        ([], "nothing is requested: give CLASS=AMOUNT, as in VCPU=4"),
         (["VCPU=x"], "VCPU=x is not CLASS=AMOUNT"),
         (["VCPU=1", "DISK_GB"], "DISK_GB is not CLASS=AMOUNT, as in VCPU=4, and a flavor excludes"),
         (["VCPU=1", "VCPU=2"], "VCPU is named twice"),
@@ -209,7 +227,7 @@ def test_a_candidate_is_claimed_and_released(berth: BothWays, tmp_path: Path) ->
     gpu = claimed.stdout.split()[3].removesuffix(":")
     assert CONSUMER in berth.ok("consumer", "list", gpu).stdout
     assert berth.ok("usage", "project", "shop").lines[-1] == "1 consumer"
-    assert berth.ok("usage", "project", "shop", "--user", "bob").lines == ["0 consumers"]
+    assert berth.warned("usage", "project", "shop", "--user", "bob").lines == ["0 consumers"]
     refused = berth("provider", "delete", gpu)
     assert refused.code == 11 and "`berth release` them first" in refused.stderr
     refused = berth("claim", CONSUMER, "--candidate", str(file), *OWNER)

@@ -67,8 +67,8 @@ def test_a_subject_is_a_host_or_a_project(berth: BothWays) -> None:
     assert [line.split()[0] for line in of_project[1:-1]] == ["cn2/a"]
     assert [line.split()[0] for line in berth.ok("who").lines[1:-1]] == ["cn2/a", "web/b"]
     assert berth.ok("who", "web").lines == berth.ok("who", "web", "--user", "bob").lines
-    assert berth.ok("who", "--host", "cn1", "--name", "b").lines == ["0 consumers"]
-    assert berth.ok("who", "cn2", "--project", "web", "--type", "JOB").lines == ["0 consumers"]
+    assert berth.warned("who", "--host", "cn1", "--name", "b").lines == ["0 consumers"]
+    assert berth.warned("who", "cn2", "--project", "web", "--type", "JOB").lines == ["0 consumers"]
     nobody = berth("who", "cn3")
     assert nobody.code == 11
     assert "no provider is named cn3, and no project cn3 holds anything" in nobody.stderr

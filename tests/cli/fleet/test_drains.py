@@ -34,7 +34,13 @@ def test_a_drain_is_created_listed_shown_and_deleted(berth: BothWays) -> None:
     assert berth.ok("drain", "list").lines == ["0 drains"]
     created = berth.ok("drain", "create", *rack)
     assert created.lines == ["created rack: 8 hosts, 28 providers, 56 consumers"]
-    replaced = berth.ok("drain", "create", "rack", "cn053", "cn060_gpu0", "--announce")
+    other = ("rack", "cn053", "cn060_gpu0", "--announce")
+    for dry_run in ([], ["--dry-run"]):
+        taken = berth("drain", "create", *other, *dry_run)
+        assert (taken.code, taken.stdout) == (11, "")
+        assert taken.stderr == "berth: There is a drain rack already: --replace replaces it\n"
+    assert berth.ok("drain", "show", "rack").lines[0] == "reason         firmware 4.2"
+    replaced = berth.ok("drain", "create", *other, "--replace")
     assert replaced.lines == ["replaced rack: 2 hosts, 4 providers, 9 consumers"]
     assert berth.ok("drain", "list").lines == [
         "DRAIN  EFFECT  HOSTS  PROVIDERS  CREATED (UTC)     REASON",
@@ -79,7 +85,7 @@ def test_hosts_are_selected_by_conditions(berth: BothWays) -> None:
     names = drained_hosts(berth, "x")
     berth.ok(
         *("drain", "create", "x", "--anywhere", "CUSTOM_A100", "--member-of", "rack=r08"),
-        *("--not-in", "cn060"),
+        *("--not-in", "cn060", "--replace"),
     )
     assert names - drained_hosts(berth, "x") == {"cn060"}
     nothing = berth("drain", "create", "y")

@@ -87,7 +87,10 @@ def test_a_flavor_is_set_listed_shown_and_deleted(berth: BothWays) -> None:
 def test_a_flavor_is_replaced_whole(berth: BothWays) -> None:
     """From options, from a query, or from the output of `flavor show --json`."""
     berth.ok("flavor", "set", "a", *SMALL, "--description", "Small", "--hide")
-    assert berth.ok("flavor", "set", "a", "resources=VCPU:4").lines == [
+    taken = berth("flavor", "set", "a", "resources=VCPU:4")
+    assert (taken.code, taken.stdout) == (11, "")
+    assert taken.stderr == "berth: There is a flavor a already: --replace replaces it\n"
+    assert berth.ok("flavor", "set", "a", "resources=VCPU:4", "--replace").lines == [
         "replaced a: resources=VCPU:4"
     ]
     assert stored(berth, "a") == {
@@ -104,10 +107,11 @@ def test_a_flavor_comes_from_a_file(berth: BothWays, tmp_path: Path) -> None:
     file.write_text(berth.ok("flavor", "show", "a", "--json").stdout)
     berth.ok("flavor", "set", "b", "--request", str(file))
     assert stored(berth, "b") == stored(berth, "a")
-    berth.ok("flavor", "set", "b", "--request", str(file), "--expose", "--description", "Other")
+    others = ("--expose", "--description", "Other", "--replace")
+    berth.ok("flavor", "set", "b", "--request", str(file), *others)
     assert stored(berth, "b") == stored(berth, "a") | {"expose": True, "description": "Other"}
     file.write_text('{"groups": {"": {"resources": {"VCPU": 1}}}}')
-    berth.ok("flavor", "set", "b", "--request", str(file))
+    berth.ok("flavor", "set", "b", "--request", str(file), "--replace")
     assert stored(berth, "b")["request"] == {"groups": {"": {"resources": {"VCPU": 1}}}}
 
 
@@ -266,12 +270,19 @@ def test_flavors_of_nova_are_imported(berth: BothWays, file: Path) -> None:
     }
 
 
-def test_what_has_changed_is_replaced(berth: BothWays, file: Path) -> None:
-    """Whether metrics may show a flavor is berth's; flavors that nova does not have stay."""
+def test_what_differs_is_replaced_with_replace(berth: BothWays, file: Path) -> None:
+    """And named without it. Whether metrics may show a flavor is berth's; others stay."""
     berth("flavor", "import", str(file))
-    berth.ok("flavor", "set", "m1.small", "VCPU=3", "--hide")
+    berth.ok("flavor", "set", "m1.small", "VCPU=3", "--hide", "--replace")
     berth.ok("flavor", "set", "own", "VCPU=1")
-    printed = berth("flavor", "import", str(file))
+    refused = berth("flavor", "import", str(file))
+    assert refused.code == 11
+    assert (
+        "berth: m1.small is not imported: another flavor has this name; --replace replaces it\n"
+        in refused.stderr
+    )
+    assert stored(berth, "m1.small")["request"]["groups"][""]["resources"] == {"VCPU": 3}
+    printed = berth("flavor", "import", str(file), "--replace")
     assert printed.lines == [
         "~ m1.small  VCPU 1, MEMORY_MB 2,048, DISK_GB 20",
         "= GPU-large--A100-  PCPU 4, MEMORY_MB 16,384; 1: VGPU 1; 2: VGPU 1",
@@ -279,6 +290,24 @@ def test_what_has_changed_is_replaced(berth: BothWays, file: Path) -> None:
     ]
     assert stored(berth, "m1.small")["expose"] is False
     assert len(berth.ok("flavor", "list").lines) == 5
+
+
+def test_what_an_import_wrote_the_next_one_renews(berth: BothWays, tmp_path: Path) -> None:
+    """nova changed it since; until someone replaces it, and not from another flavor of nova."""
+
+    def imported(ram: int, number: str) -> tuple[int, str]:
+        file = tmp_path / "nova.json"
+        properties = {"ID": number, "Name": "x", "VCPUs": 1, "RAM": ram, "Disk": 0}
+        file.write_text(json.dumps([{**properties, "Properties": {}, "Description": "Small"}]))
+        printed = berth("flavor", "import", str(file))
+        return printed.code, printed.lines[0]
+
+    assert imported(512, "7") == (0, "+ x  VCPU 1, MEMORY_MB 512")
+    assert stored(berth, "x")["description"] == "Small nova's flavor 7"
+    assert imported(1024, "7") == (0, "~ x  VCPU 1, MEMORY_MB 1,024")
+    assert imported(2048, "8") == (11, "0 flavors")
+    berth.ok("flavor", "set", "x", "VCPU=3", "--replace")
+    assert imported(1024, "7") == (11, "0 flavors")
 
 
 def test_a_dry_run_writes_nothing(berth: BothWays, file: Path) -> None:
@@ -321,7 +350,7 @@ def test_novas_own_answer_is_read(berth: BothWays, tmp_path: Path) -> None:
         "MEMORY_MB": 512,
         "DISK_GB": 3,
     }
-    assert shown["description"] == "x" * 255
+    assert shown["description"] == "x" * 239 + " nova's flavor 1"
 
 
 def test_a_flavor_that_cannot_be_written_stops_no_other(berth: BothWays, tmp_path: Path) -> None:

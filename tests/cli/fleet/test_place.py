@@ -52,16 +52,47 @@ def test_a_consumer_is_placed_and_moved(berth: BothWays) -> None:
     assert line == f"placed {CONSUMER} on cn010: cn010_numa0 VCPU 1"
     assert berth.ok(*command).lines == [f"already {line}"]
     (moved,) = berth.ok("move", CONSUMER, "--under", "cn011_numa1", "--order", "pack").lines
-    assert moved == f"placed {CONSUMER} on cn011: cn011_numa1 VCPU 1"
+    assert moved == f"moved {CONSUMER} from cn010 to cn011: cn011_numa1 VCPU 1"
     assert host_of(berth, CONSUMER) == "cn011"
     to = ("--to", "cn011", "--under", "cn011_numa1")
     (bigger,) = berth.ok("move", CONSUMER, "VCPU=2", *to).lines
-    assert bigger == f"placed {CONSUMER} on cn011: cn011_numa1 VCPU 2"
+    assert bigger == f"{CONSUMER} stays on cn011: cn011_numa1 VCPU 2"
     for run in (berth.over_http, berth.on_database):
         # Each to a host of its choice.
-        away = run("move", CONSUMER).stdout
-        assert re.fullmatch(rf"placed {CONSUMER} on cn\d+: .*VCPU 2\n", away), away
-        assert " on cn011: " not in away
+        away = run("move", CONSUMER, "VCPU=2").stdout
+        assert re.fullmatch(rf"moved {CONSUMER} from cn011 to cn\d+: .*VCPU 2\n", away), away
+        assert " to cn011: " not in away
+
+
+def test_a_job_with_groups_is_moved(berth: BothWays) -> None:
+    """With its own request, in which conditions of a move do not stay; the answer says from where
+    to where."""
+    name = "shop/job-18"
+    groups = [f"--group={group} VCPU=1" for group in ("_A", "_B")]
+    apart = ("--apart", "_A,_B@provider", "--order", "any")
+    berth.ok("place", *groups, *apart, "--host-in", "cn010", "--for", name)
+    held = "cn01{0}_numa0 VCPU 1; cn01{0}_numa1 VCPU 1"
+    for before, after in ((0, 1), (1, 2)):
+        to = ("--to", f"cn01{after}", "--order", "any")
+        dry = berth("move", name, *to, "--dry-run")
+        line = f"{name} from cn01{before} to cn01{after}: {held.format(after)}"
+        assert (dry.code, dry.stdout) == (13, f"would move {line}\n")
+        assert berth.ok("move", name, *to).lines == [f"moved {line}"]
+    assert berth("move", name, "--host-not-in", "cn012", "--to", "cn012").code == 14
+    amounts = berth.ok("consumer", "show", name, "--json").answer
+    berth.ok("release", name)
+    assert len(amounts["allocations"]) == 2
+
+
+def test_a_move_says_that_a_request_is_unknown(berth: BothWays) -> None:
+    """That of a consumer that was not placed."""
+    berth.ok("claim", CONSUMER, "cn010_numa0:VCPU=1", *OWNER)
+    moved = berth.warned("move", CONSUMER, "--to", "cn011", "--order", "any")
+    assert moved.stdout.startswith(f"moved {CONSUMER} from cn010 to cn011: cn011_numa")
+    assert moved.stderr == (
+        "warning: What it asked for when it was placed is unknown; this request is made from what"
+        " it holds.\n"
+    )
 
 
 def test_a_consumer_with_a_name_is_placed(berth: BothWays) -> None:
@@ -74,7 +105,7 @@ def test_a_consumer_with_a_name_is_placed(berth: BothWays) -> None:
     for options, complaint in (
         (("--for", "job-17"), "--for job-17 is not PROJECT/NAME, as in web/job-17"),
         (("--for", "a/b", "--count", "2"), "--for excludes --project, --consumer and --count"),
-        (("--user", "alice"), "say whose consumers they are: --for, or --project and --user"),
+        (("--user", "alice"), "the consumers have no owner: give --for, or --project and --user"),
     ):
         refused = berth("place", "VCPU=1", *options)
         assert (refused.code, complaint in refused.stderr) == (2, True), refused
@@ -119,19 +150,20 @@ def test_nothing_fits(berth: BothWays) -> None:
 
 def test_what_does_not_exist_is_said(berth: BothWays) -> None:
     """A host or a label that is misspelt does not read as a full fleet."""
-    there_is_none = "There is no provider cn01O; it matches nothing."
-    for command in (
-        ("why", "VCPU=1"),
-        ("place", "VCPU=1", *OWNER),
-        ("candidates", "VCPU=1"),
+    there_is_none = "warning: There is no provider cn01O; it matches nothing; did you mean cn01"
+    for command, code in (
+        (("why", "VCPU=1"), 0),
+        (("place", "VCPU=1", *OWNER), 11),
+        (("candidates", "VCPU=1"), 11),
     ):
-        assert berth(*command, "--host-in", "cn01O").lines[-1] == there_is_none
+        printed = berth(*command, "--host-in", "cn01O")
+        assert printed.code == code and printed.stderr.startswith(there_is_none)
     excluded = ("candidates", "VCPU=1", "--host-in", "cn010", "--host-not-in", "cn01O")
-    assert berth.ok(*excluded).lines[-1] == there_is_none
+    assert berth.warned(*excluded).stderr.startswith(there_is_none)
     at = ("--host-in", "cn010", "--consumer", CONSUMER, *OWNER)
-    placed, warning = berth.ok("place", "VCPU=1", *at, "--order", "any", "--within", "racks").lines
-    assert placed.startswith(f"placed {CONSUMER} on cn010: ")
-    assert warning == "No aggregate has the label racks; it matches nothing."
+    placed = berth.warned("place", "VCPU=1", *at, "--order", "any", "--within", "racks")
+    assert placed.stdout.startswith(f"placed {CONSUMER} on cn010: ")
+    assert placed.stderr == "warning: No aggregate has the label racks; it matches nothing.\n"
     moved = berth("move", CONSUMER, "--to", "cn01O")
     assert moved.code == 11
     assert moved.stderr.startswith("berth: no provider is named cn01O; ")
@@ -144,12 +176,12 @@ def test_an_argument_without_an_equals_sign_is_a_flavor(berth: BothWays) -> None
     (placed,) = berth.ok("place", "tiny", *at, "--consumer", CONSUMER, *OWNER).lines
     assert placed.startswith(f"placed {CONSUMER} on cn010: ")
     (moved,) = berth.ok("move", CONSUMER, "tiny", "--to", "cn011", "--order", "any").lines
-    assert moved.startswith(f"placed {CONSUMER} on cn011: ")
+    assert moved.startswith(f"moved {CONSUMER} from cn010 to cn011: ")
     for question in ("candidates", "why"):
         assert berth.ok(question, "tiny").lines == berth.ok(question, "--flavor", "tiny").lines
     for arguments, sentence in (
-        (("tiny", "small"), "name one flavor, not also small"),
-        (("tiny", "--flavor", "tiny"), "name one flavor, not also tiny"),
+        (("tiny", "small"), "a request has one flavor: remove small"),
+        (("tiny", "--flavor", "tiny"), "a request has one flavor: remove tiny"),
     ):
         refused = berth("why", *arguments)
         assert (refused.code, sentence in refused.stderr) == (2, True), refused
@@ -191,11 +223,12 @@ def test_a_move_ends_a_lease_unless_it_has_one(berth: BothWays) -> None:
     at = ("--host-in", "cn010", "--order", "any", "--under", "cn010_numa0")
     berth.ok("place", "VCPU=1", *at, "--for", name, "--lease", "10m")
     again = ("move", name, "--to", "cn010", "--under", "cn010_numa0", "--order", "any")
-    placed = f"placed {name} on cn010: cn010_numa0 VCPU 1"
+    placed = f"{name} stays on cn010: cn010_numa0 VCPU 1"
     (leased,) = berth.ok(*again, "--lease", "10m").lines
     assert re.fullmatch(rf"{placed}; leased until .+", leased)
     dry = berth(*again, "--dry-run")
-    assert (dry.code, dry.stdout) == (13, f"would place {placed[7:]}; its lease would end\n")
+    would_stay = placed.replace("stays", "would stay")
+    assert (dry.code, dry.stdout) == (13, f"{would_stay}; its lease would end\n")
     assert berth.ok(*again).lines == [f"{placed}; its lease ended"]
     assert berth.ok(*again).lines == [placed]
     berth.ok("release", name)

@@ -107,7 +107,7 @@ def test_delete_says_what_blocks_it(berth: BothWays, host: str) -> None:
     )
     deleted = berth.ok("provider", "delete", host, "--tree")
     assert deleted.stdout == f"deleted {host}-1, {host}-0, {host}\n"
-    assert berth.ok("provider", "list", "--name", host).lines == ["0 providers in 0 trees"]
+    assert berth.warned("provider", "list", "--name", host).lines == ["0 providers in 0 trees"]
 
 
 def test_inventory_keeps_what_is_not_named(berth: BothWays, host: str) -> None:
@@ -245,7 +245,7 @@ def test_what_does_not_exist_is_named_in_one_sentence(berth: BothWays) -> None:
         f"berth: no consumer {unknown} has allocations\n"
     )
     assert berth("provider", "tree", unknown).code == 11
-    assert berth.ok("usage", "project", "nobody").lines == ["0 consumers"]
+    assert berth.warned("usage", "project", "nobody").lines == ["0 consumers"]
 
 
 def test_json_is_the_answer_of_the_api(berth: BothWays, host: str) -> None:
@@ -333,3 +333,13 @@ def test_a_file_without_a_tree_is_refused(
     refused = berth("provider", "apply", str(file))
     assert refused.code == 2
     assert refused.stderr.startswith(f"berth: {file} {fault}")
+
+
+def test_what_is_kept_for_a_device_that_is_away_is_listed(berth: BothWays, host: str) -> None:
+    """With the last day, which a trait of the provider names."""
+    for name in ("CUSTOM_KEPT_UNTIL_20261228", "CUSTOM_KEPT_UNTIL_SPRING"):
+        berth.ok("trait", "create", name)
+        berth.ok("trait", "add", f"{host}-1", name)
+    (kept,) = berth.ok("provider", "kept", "--json").answer["providers"]
+    assert (kept["name"], kept["until"]) == (f"{host}-1", "2026-12-28")
+    assert berth.ok("provider", "kept").lines[-1] == "1 provider"

@@ -112,13 +112,96 @@ def test_names_that_do_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
     assert "There is no resource class VPCU" in lines
 
 
+def test_a_suggestion_is_offered_if_it_was_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    """It would fit only with a name with which some host fits."""
+    explanation = copy.deepcopy(EXAMPLE)
+    names = ["CUSTOM_A100", "CUSTOM_A10"]
+    explanation["relaxations"] = []
+    explanation["unknown"] = [
+        {
+            "at": TRAIT,
+            "kind": "trait",
+            "name": "CUSTOM_A10O",
+            "did_you_mean": names,
+            "hosts": {"CUSTOM_A100": 3, "CUSTOM_A10": 0},
+        }
+    ]
+    lines = printed(explanation, capsys)
+    assert lines[lines.index("It would fit") + 1] == (
+        "  with CUSTOM_A100 instead of CUSTOM_A10O  3 hosts"
+    )
+    assert "There is no trait CUSTOM_A10O; did you mean CUSTOM_A100 or CUSTOM_A10?" in lines
+
+
+@pytest.mark.parametrize(
+    ("text", "change"),
+    [
+        ("on gpu05", "on any other host"),
+        ("not on gpu05", "on gpu05 too"),
+        ("not trait CUSTOM_BAD", "with trait CUSTOM_BAD allowed"),
+        ("not in zone=z2", "in zone=z2 too"),
+    ],
+)
+def test_a_change_reads_like_english(
+    capsys: pytest.CaptureFixture[str], text: str, change: str
+) -> None:
+    """Not `without on gpu05`."""
+    explanation = copy.deepcopy(EXAMPLE)
+    explanation["stages"][1]["text"] = text
+    explanation["relaxations"] = [{"drop": [ZONE], "hosts": 2}]
+    assert f"  {change}  2 hosts" in printed(explanation, capsys)
+
+
+def test_what_two_groups_lack_of_a_class_is_one_amount(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a named host it is said who holds it."""
+    lack = {
+        "asked": 1,
+        "possible": 0,
+        "reason": "used",
+        "provider": HOST,
+        "free": 0,
+        "capacity": 1,
+        "max_unit": 1,
+    }
+    held = {"gpu": {"name": "cn17_gpu0", "resources": {"PGPU": 1, "VCPU": 8}}}
+    consumer = {"uuid": "a", "name": "job-18", "project_id": "alice", "allocations": held}
+    explanation = copy.deepcopy(EXAMPLE)
+    explanation["nearest"] = [
+        {
+            "host": HOST,
+            "named": True,
+            "lacks": [{"at": f"/groups/_{name}/resources/PGPU", **lack} for name in "AB"],
+            "consumers": [consumer],
+            "more_consumers": True,
+        }
+    ]
+    assert printed(explanation, capsys)[-2:] == [
+        "Nearest: cn17 lacks 2 PGPU (0 free of 1)",
+        "           held by job-18 of alice (PGPU 1), and more",
+    ]
+
+
+def test_a_class_that_a_condition_keeps_from_the_host(capsys: pytest.CaptureFixture[str]) -> None:
+    """What the provider fails, or that the rest of the request is in the way."""
+    explanation = copy.deepcopy(EXAMPLE)
+    (lack,) = explanation["nearest"][0]["lacks"]
+    lack |= {"reason": "conditions", "possible": 0, "unmet": [TRAIT]}
+    assert printed(explanation, capsys)[-1] == (
+        "Nearest: cn17 lacks 16 VCPU (cn17 lacks trait HW_CPU_X86_AVX512F)"
+    )
+    lack["unmet"] = []
+    assert printed(explanation, capsys)[-1] == (
+        "Nearest: cn17 lacks 16 VCPU (12 free of 64, but not for the rest of the request)"
+    )
+
+
 def test_several_changes_at_once_and_drained_hosts(capsys: pytest.CaptureFixture[str]) -> None:
     """A pair of constraints, and the hosts of a drain."""
     explanation = copy.deepcopy(EXAMPLE)
     explanation["relaxations"] = [{"drop": ["/drains", TRAIT], "hosts": 1}]
     explanation["nearest"][0]["lacks"] = [{"at": TRAIT}]
     lines = printed(explanation, capsys)
-    assert "  with hosts that are drained and without trait HW_CPU_X86_AVX512F  1 host" in lines
+    assert "  with drained hosts and without trait HW_CPU_X86_AVX512F  1 host" in lines
     assert lines[-1] == "Nearest: cn17 lacks trait HW_CPU_X86_AVX512F"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,13 +56,24 @@ class BothWays:
         assert (printed.code, printed.stderr) == (0, ""), printed
         return printed
 
+    def warned(self, *arguments: str) -> Printed:
+        """Run a command that succeeds both ways, with a warning on stderr."""
+        printed = self(*arguments)
+        assert printed.code == 0 and printed.stderr.startswith("warning: "), printed
+        return printed
+
     def over_http(self, *arguments: str) -> Printed:
         """Run a command against the service."""
         return self._run(*arguments, "--url", self.url, "--token", "admin")
 
     def on_database(self, *arguments: str) -> Printed:
-        """Run a command without a service."""
-        return self._run(*arguments, "--config-file", str(self.conf))
+        """Run a command without a service; it says first which database it opens."""
+        printed = self._run(*arguments, "--config-file", str(self.conf))
+        first, newline, others = printed.stderr.partition("\n")
+        if printed.code == 2 and not first.startswith("Database: "):
+            return printed
+        assert (first, newline) == (f"Database: sqlite:///{self.conf.parent}/berth.db", "\n")
+        return replace(printed, stderr=others)
 
     def _run(self, *arguments: str) -> Printed:
         done = self.run(*arguments)

@@ -31,6 +31,7 @@ HASH = hashed("secret")
         (":web:", "web", ()),
         (":web:reader", "web", ("reader",)),
         ("::admin, service", "alice", ("admin", "service")),
+        (":web:agent:", "web", ("agent",)),
     ],
 )
 def test_a_line_has_a_name_a_hash_a_project_and_roles(
@@ -53,7 +54,10 @@ def test_every_spelling_of_bcrypt_is_checked(kind: str) -> None:
     ("line", "why"),
     [
         ("alice", "expected name:hash"),
-        (f"alice:{HASH}:p:r:more", "expected name:hash"),
+        (f"alice:{HASH}:p:r:h:more", "expected name:hash"),
+        (f"alice:{HASH}:p:reader:gpu02", "the host of alice: a user that is bound to a host has"),
+        (f"alice:{HASH}:p::gpu02", "the host of alice: a user that is bound to a host has"),
+        (f"alice:{HASH}:p:agent: gpu02", "the host of alice: a name has"),
         (f":{HASH}", "must not be empty"),
         (f"al\tice:{HASH}", "nothing invisible"),
         ("alice:secret", "is not a bcrypt hash"),

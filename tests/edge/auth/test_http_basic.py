@@ -382,3 +382,19 @@ def test_a_check_that_takes_too_long_is_given_up(
     gate = Gate(layer_of(HttpBasic(path, clock=clock)))
     assert gate.status(ALICE) == 503
     let_go()
+
+
+def test_a_user_is_valid_until_the_line_changes(
+    path: Path, clock: Clock, checked: list[str]
+) -> None:
+    """Whoever waits for changes is checked again, without the password and without its cost."""
+    basic_ = HttpBasic(path, clock=clock)
+    alice = basic_.still_valid({"HTTP_AUTHORIZATION": ALICE["Authorization"]})
+    kept = line("alice", "secret", ":web:admin,reader")
+    replace(path, kept + line("carol", "new"))
+    clock.now += LOOK_EVERY_S
+    assert alice()
+    replace(path, kept.replace("admin,", ""))
+    clock.now += LOOK_EVERY_S
+    assert not alice()
+    assert checked == []

@@ -68,6 +68,7 @@ def test_another_text_has_no_id(text: str) -> None:
         (lambda line: re.sub('"sha256":"..', '"sha256":"', line), "sha256"),
         (lambda line: line.replace("2026-11-22T00:00:00Z", "2026-11-22T00:00:00"), "timezone"),
         (lambda line: line.replace('"id"', '"ID":1,"id"'), "unknown field"),
+        (lambda line: line.replace('"id"', '"host":"gpu02","id"'), "agent and no other"),
     ],
 )  # fmt: skip
 def test_a_line_that_is_no_token_is_refused(spoil: object, why: str) -> None:

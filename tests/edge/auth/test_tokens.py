@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from berth.edge.auth.failed_attempts import FREE
@@ -161,3 +163,29 @@ def test_a_failure_is_logged_without_the_token(
         "Authentication of token '?' from 192.0.2.1 failed: it is not known",
     ]
     assert "hunter2" not in caplog.text and "0" * 64 not in caplog.text
+
+
+def test_a_token_is_valid_until_it_ends(path: Path, clock: UtcClock) -> None:
+    """Whoever waits for changes is checked again, without the token: until it expires, is revoked,
+    or has other rights; or the file cannot be used."""
+    tokens = Tokens(path, clock=clock, utc=clock.utc)
+
+    def checking(token: str) -> Callable[[], bool]:
+        return tokens.still_valid({"HTTP_X_AUTH_TOKEN": token})
+
+    long, short = checking(TOKEN), checking(SHORT)
+    assert long() and short()
+    clock.now += 10
+    assert long() and not short()
+    write(path, KEPT)
+    clock.now += LOOK_EVERY_S
+    assert long() and not short()
+    demoted = msgspec.structs.replace(KEPT, roles=("reader",))
+    write(path, demoted)
+    clock.now += LOOK_EVERY_S
+    assert not long()
+    again = checking(TOKEN)
+    assert again()
+    path.unlink()
+    clock.now += LOOK_EVERY_S
+    assert not again()

@@ -12,7 +12,7 @@ from io import BytesIO
 import pytest
 
 from berth.edge.server.connections import Connection, connections_to, cut, listens
-from berth.edge.server.slow_clients import RATE, SlowClients, Wait, in_the_way
+from berth.edge.server.slow_clients import RATE, Served, SlowClients, Wait, in_the_way
 from berth.edge.server.workers import CONNECTIONS_MAX, FILES_BESIDES, connections_for_files
 
 #: Of the limits of open files: none, and as many as a worker wants.
@@ -209,6 +209,57 @@ def test_an_answer_is_to_be_taken_in_the_time_given() -> None:
     assert owed(START + 2 * GIVEN + 6, taken=200 + 2 * RATE)
 
 
+def silent(
+    slow: SlowClients, *connections: Connection, now: float, later: float = 2.0
+) -> list[int]:
+    """The connections that are cut off because no whole request has come, when they are seen for
+    the second time."""
+    slow.late([*connections], now)
+    now += later
+    aged = [
+        replace(each, sent_ago=each.sent_ago + later, came_ago=each.came_ago + later)
+        for each in connections
+    ]
+    return [connection.fd for connection in slow.late(aged, now).silent]
+
+
+def test_who_waited_to_be_accepted_has_had_its_time() -> None:
+    """A connection without a whole request ends as long after its beginning as any, however late
+    the server accepts it; one in its time, and one that gets its answer, stay."""
+    now = START + GIVEN + 1
+    old, new = asking(1, at=START, now=now), asking(2, at=now - 5, now=now)
+    answered = replace(asking(3, at=START, now=now), taken=100)
+    assert silent(SlowClients(GIVEN), old, new, answered, now=now) == [1]
+    mute = replace(asking(4, at=START - 2, now=now), came=0, came_ago=now - START + 2)
+    assert [each.fd for each in SlowClients(GIVEN).late([mute, old], now).silent] == [4]
+
+
+def test_a_whole_request_that_runs_for_long_is_never_cut_off() -> None:
+    """Nor is any connection of its address that may be its own; one that came later is not."""
+    now = START + GIVEN + 10
+    slow = SlowClients(GIVEN)
+    served = Served("192.0.2.1", START + 1, None)
+    slow.served.add(served)
+    own, other = asking(1, at=START, now=now), asking(2, at=START + 5, now=now)
+    elsewhere = replace(asking(3, at=START, now=now), peer=("192.0.2.9", 3))
+    assert silent(slow, own, other, elsewhere, now=now) == [2, 3]
+    served.ended_at = now + 2
+    assert silent(slow, own, now=now + 1) == [], "the response may not have been sent yet"
+    assert silent(slow, own, now=now + 6) == [1]
+    assert not slow.served
+
+
+def test_a_request_whose_body_is_awaited_is_not_whole() -> None:
+    """Its connection ends too, as long after its beginning as any."""
+    now = START + GIVEN + 1
+    slow = SlowClients(GIVEN)
+    wait = awaited(slow, since=now - 1)
+    slow.served.add(Served("192.0.2.1", now - 1, wait))
+    assert silent(slow, asking(1, at=START, now=now), now=now) == [1]
+    slow.waits.clear()
+    assert silent(slow, asking(1, at=START, now=now), now=now) == []
+
+
 def test_who_rests_longest_makes_room() -> None:
     """If three quarters of the places are taken; never one whose request is running."""
     now = START
@@ -248,20 +299,28 @@ def test_an_end_after_the_deadline_is_one_by_the_deadline() -> None:
     [
         (1024, INFINITE, WANTED, CONNECTIONS_MAX),
         (1024, 2000, 2000, 2000 - FILES_BESIDES),
-        (56, 64, 64, 32),
+        (56, 64, 64, 24),
         (INFINITE, INFINITE, None, CONNECTIONS_MAX),
         (WANTED, WANTED, None, CONNECTIONS_MAX),
     ],
 )
 def test_files_leave_room_for_connections(
-    soft: int, hard: int, raised: int | None, connections: int, monkeypatch: pytest.MonkeyPatch
+    soft: int,
+    hard: int,
+    raised: int | None,
+    connections: int,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The limit of open files is raised if possible; if it stays low, connections get half of
-    it."""
+    """The limit of open files is raised if possible; if it stays low, connections get three eighths
+    of it, and the log says what to raise."""
     limits = [(soft, hard)]
     monkeypatch.setattr(resource, "getrlimit", lambda which: limits[-1])
     monkeypatch.setattr(resource, "setrlimit", lambda which, both: limits.append(both))
-    assert connections_for_files() == connections
+    assert connections_for_files(CONNECTIONS_MAX) == connections
+    assert (f"raise the hard limit of open files to {WANTED}" in caplog.text) == (
+        connections < CONNECTIONS_MAX
+    )
     assert limits[1:] == ([] if raised is None else [(raised, hard)])
 
 

@@ -17,12 +17,11 @@ from sqlalchemy.util import LRUCache
 from berth.config import Settings
 from berth.edge.app import create_app
 from berth.index import Index
-from berth.index.check import check_snapshot
 from berth.model.errors import BerthError
-from berth.store import index_feed
 from berth.store.engine.database import Database
 from berth.store.engine.opening import DatabaseOptions, open_database
 from tests.client import Client
+from tests.index.checking import check_snapshot, checked, used_amounts
 from tests.proof.faults.contents import Contents, contents, wrong_sums
 from tests.proof.faults.driver import Fault, Saboteur, sabotage
 from tests.proof.faults.requests import Request
@@ -78,11 +77,11 @@ class Stage:
         try:
             seen, due = self.sabotaged.index.snapshot(), self.other.index.snapshot()
             with self.other.database.read() as tx:
-                ours = check_snapshot(seen, due, index_feed.used_amounts(tx))
+                ours = check_snapshot(seen, due, used_amounts(tx))
             return [
                 *wrong_sums(self.contents()),
                 *(f"this worker's index: {fault}" for fault in ours),
-                *(f"another worker's index: {fault}" for fault in self.other.index.check()),
+                *(f"another worker's index: {fault}" for fault in checked(self.other.index)),
             ]
         except BerthError as error:
             return [f"an index cannot be read: {error}"]

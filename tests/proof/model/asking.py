@@ -10,6 +10,7 @@ from hypothesis import note
 from hypothesis.stateful import RuleBasedStateMachine, invariant
 
 from tests.client import NOTHING, Response
+from tests.index.checking import checked
 from tests.proof.model import plain_reads, wire
 from tests.proof.model.names import OFF_BY
 from tests.proof.model.plain_model import Claim, PlainModel, Refusal
@@ -52,7 +53,7 @@ class Asking(RuleBasedStateMachine):
         response = self.server.client.get("/resource_providers")
         query = plain_reads.ProviderQuery()
         self.compare(39, response, 200, lambda: plain_reads.list_providers(self.model, 39, query))
-        faults = self.server.index.check()
+        faults = checked(self.server.index)
         self.agrees = not faults
         assert not faults
 

@@ -22,19 +22,27 @@ from berth.api.operation import (
 from berth.api.operations import examples
 from berth.api.operations.berth_v1.pieces import REVISION, REVISION_EXAMPLE
 from berth.api.operations.berth_v1.rules import AGGREGATES_LIST, AGGREGATES_UPDATE
-from berth.api.operations.fragments import UUID, exact_object, list_of, open_object
+from berth.api.operations.fragments import (
+    COUNT,
+    UUID,
+    described,
+    exact_object,
+    list_of,
+    open_object,
+)
 from berth.api.schema import JSONSchema, Schema
 from berth.model.bounds import LABELS_MAX
 from berth.model.names import LABEL_KEY
+from berth.model.printable import CONTROLS
 
 TAG: Final = "Aggregates"
 
-_VALUE: Final = "[^=]{1,255}"
+_VALUE: Final = f"[^={CONTROLS}]{{1,255}}"
 _VALUE_SCHEMA: JSONSchema = {
     "type": "string",
     "minLength": 1,
     "maxLength": 255,
-    "pattern": r"^[^=]*\Z",
+    "pattern": rf"^[^={CONTROLS}]*\Z",
 }
 
 _LABELS: dict[str, Any] = {
@@ -70,31 +78,24 @@ _EXAMPLE: Final = {
 _MEMBERS: dict[str, JSONSchema] = {
     "uuid": UUID,
     "labels": _LABELS,
-    "members": {
-        "type": "integer",
-        "minimum": 0,
-        "description": "How many providers are in the aggregate.",
-    },
+    "members": described(COUNT, "How many providers are in the aggregate."),
 }
-_LISTED: Final = component("ListedAggregate", (0, open_object(_MEMBERS)), example=_EXAMPLE)
+_LISTED: Final = component("ListedAggregate", open_object(_MEMBERS), example=_EXAMPLE)
 _AGGREGATE: Final = component(
     "Aggregate",
-    (0, open_object({"revision": REVISION, **_MEMBERS})),
+    open_object({"revision": REVISION, **_MEMBERS}),
     example={"revision": REVISION_EXAMPLE, **_EXAMPLE},
 )
 _AGGREGATES: Final = component(
     "Aggregates",
-    (
-        0,
-        open_object(
-            {
-                "revision": REVISION,
-                "aggregates": {
-                    **list_of(ref("ListedAggregate")),
-                    "description": "The aggregates that have labels or members, by UUID.",
-                },
-            }
-        ),
+    open_object(
+        {
+            "revision": REVISION,
+            "aggregates": described(
+                list_of(ref("ListedAggregate")),
+                "The aggregates that have labels or members, by UUID.",
+            ),
+        }
     ),
     example={"revision": REVISION_EXAMPLE, "aggregates": [_EXAMPLE]},
     parts=(_LISTED,),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from berth.api.berth_v1.grammar import GROUP_NAME_PATTERN, ORDER, REQUEST, WHAT_IF, integer
+from berth.api.berth_v1.grammar import GROUP_NAME_PATTERN, ORDER, REQUEST, WHAT_IF, up_to
 from berth.api.berth_v1.pointed import PointedSchema
 from berth.api.operation import Body, Dated, Operation, always, component, ref, shows
 from berth.api.operations import allocation_candidates, examples
@@ -14,16 +14,18 @@ from berth.api.operations.berth_v1.explanation import ALTERNATIVES, EXPLANATION
 from berth.api.operations.berth_v1.warnings import WARNING
 from berth.api.operations.fragments import (
     AMOUNTS,
+    BOOLEAN,
+    COUNT,
     TEXT,
     UUID,
     UUID_36_PATTERN,
     closed_object,
+    described,
     list_of,
     object_by,
     open_object,
 )
 from berth.api.schema import JSONSchema
-from berth.model.bounds import CANDIDATES_MAX
 
 TAG = "Questions"
 
@@ -35,11 +37,10 @@ BODY_SCHEMA: Final = PointedSchema(
         {
             "request": REQUEST,
             "order": ORDER,
-            "limit": integer(1, CANDIDATES_MAX, default=LIMIT),
-            "per_host": {
-                **integer(1, CANDIDATES_MAX),
-                "description": "At most so many candidates of one host.",
-            },
+            "limit": up_to("max_candidates", default=LIMIT),
+            "per_host": described(
+                up_to("max_candidates"), "At most this many candidates of one host."
+            ),
             "summaries": {
                 "type": "boolean",
                 "default": False,
@@ -68,10 +69,9 @@ _EXAMPLE: Final = {
 SCORE: Final = open_object(
     {
         "total": {"type": "number"},
-        "prefer": {
-            **list_of({"type": "number"}),
-            "description": "What each preference adds, in the order of the request.",
-        },
+        "prefer": described(
+            list_of({"type": "number"}), "What each preference adds, in the order of the request."
+        ),
     },
     optional={
         name: {"type": "number", "description": "What the strategy gives, from 0 to 1."}
@@ -80,47 +80,34 @@ SCORE: Final = open_object(
 )
 #: What a candidate says beside its score.
 CANDIDATE_MEMBERS: Final[dict[str, JSONSchema]] = {
-    "host": {**UUID, "description": "The root that anchors the candidate."},
+    "host": described(UUID, "The root that anchors the candidate."),
     "allocations": object_by(
         UUID_36_PATTERN, open_object({"resources": {**AMOUNTS, "minProperties": 1}})
     ),
     "mappings": object_by(GROUP_NAME_PATTERN, list_of(UUID)),
 }
-_CANDIDATE = component("Candidate", (0, open_object(CANDIDATE_MEMBERS, optional={"score": SCORE})))
+_CANDIDATE = component("Candidate", open_object(CANDIDATE_MEMBERS, optional={"score": SCORE}))
 _CANDIDATES = component(
     "Candidates",
-    (
-        0,
-        open_object(
-            {
-                "revision": {**TEXT, "description": "The state that was searched."},
-                "complete": {
-                    "type": "boolean",
-                    "description": "False if the time ended the search.",
-                },
-                "more": {
-                    "type": "boolean",
-                    "description": "Whether `limit` or `per_host` left candidates out.",
-                },
-                "candidates": list_of(ref("Candidate")),
-                "warnings": list_of(ref("Warning")),
+    open_object(
+        {
+            "revision": described(TEXT, "The state that was searched."),
+            "complete": described(BOOLEAN, "False if the time ended the search."),
+            "more": described(BOOLEAN, "Whether `limit` or `per_host` left candidates out."),
+            "candidates": list_of(ref("Candidate")),
+            "warnings": list_of(ref("Warning")),
+        },
+        optional={
+            "alternative": described(COUNT, "Which of the alternatives has these candidates."),
+            "provider_summaries": object_by(UUID_36_PATTERN, ref("ProviderSummary")),
+            "explanation": {
+                "anyOf": [
+                    ref("Explanation"),
+                    open_object({"alternatives": ALTERNATIVES}),
+                ],
+                "description": "Why there is no candidate; of alternatives, why none has.",
             },
-            optional={
-                "alternative": {
-                    "type": "integer",
-                    "minimum": 0,
-                    "description": "Which of the alternatives has these candidates.",
-                },
-                "provider_summaries": object_by(UUID_36_PATTERN, ref("ProviderSummary")),
-                "explanation": {
-                    "anyOf": [
-                        ref("Explanation"),
-                        open_object({"alternatives": ALTERNATIVES}),
-                    ],
-                    "description": "Why there is no candidate; of alternatives, why none has.",
-                },
-            },
-        ),
+        },
     ),
     example={
         "revision": "b1.AAECAwQFBgcBBw",

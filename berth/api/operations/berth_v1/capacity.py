@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from berth.api.berth_v1.grammar import REQUEST, WHAT_IF, integer
+from berth.api.berth_v1.grammar import REQUEST, WHAT_IF, up_to
 from berth.api.berth_v1.pointed import PointedSchema
 from berth.api.operation import Body, Dated, Operation, always, component, shows
 from berth.api.operations import examples
@@ -15,19 +15,21 @@ from berth.api.operations.berth_v1.explanation import COMPLETE, UNKNOWN
 from berth.api.operations.berth_v1.pieces import REVISION, REVISION_EXAMPLE
 from berth.api.operations.berth_v1.warnings import WARNING
 from berth.api.operations.fragments import (
+    BOOLEAN,
     CLASS_NAME_PATTERN,
+    COUNT,
     PROVIDER_NAME,
     TEXT,
     UUID,
     closed_object,
+    described,
     list_of,
     object_by,
     open_object,
 )
 from berth.api.schema import JSONSchema
-from berth.model.bounds import CAPACITY_BEST_MAX, CAPACITY_KEYS_MAX, CAPACITY_REQUESTS_MAX
-from berth.model.flavor import NAME_PATTERN
-from berth.model.names import NAME_LENGTH_MAX
+from berth.model.bounds import CAPACITY_KEYS_MAX, CAPACITY_REQUESTS_MAX
+from berth.model.names import NAME_LENGTH_MAX, PATH_NAME_PATTERN
 
 #: Values of `by` that are no label.
 BY_AGGREGATE: Final = "aggregate"
@@ -38,7 +40,7 @@ BODY_SCHEMA: Final = PointedSchema(
         {
             "flavors": {
                 "type": "array",
-                "items": {"type": "string", "pattern": NAME_PATTERN},
+                "items": {"type": "string", "pattern": PATH_NAME_PATTERN},
                 "uniqueItems": True,
                 "maxItems": CAPACITY_REQUESTS_MAX,
                 "x-bound": "max_capacity_requests",
@@ -46,7 +48,7 @@ BODY_SCHEMA: Final = PointedSchema(
                 " them.",
             },
             "requests": {
-                **object_by(NAME_PATTERN, REQUEST),
+                **object_by(PATH_NAME_PATTERN, REQUEST),
                 "maxProperties": CAPACITY_REQUESTS_MAX,
                 "x-bound": "max_capacity_requests",
                 "description": "Further requests by names of the caller's choice.",
@@ -60,53 +62,48 @@ BODY_SCHEMA: Final = PointedSchema(
                 "description": "Keys of labels, to count the hosts of each value together;"
                 " `aggregate` for each aggregate, `host` for each host.",
             },
-            "hosts_max": {
-                **integer(0, CAPACITY_BEST_MAX, default=0),
-                "description": "How many of the hosts with the highest counts to name.",
-            },
+            "hosts_max": described(
+                up_to("max_capacity_best", least=0, default=0),
+                "How many of the hosts with the highest counts to name.",
+            ),
             "what_if": WHAT_IF,
         }
     )
 )
 
-_WHOLE: Final[JSONSchema] = {"type": "integer", "minimum": 0}
 _TOTAL: Final[dict[str, JSONSchema]] = {
-    "count": {**_WHOLE, "description": "So many can be placed."},
-    "at_most": {**_WHOLE, "description": "No more can be placed."},
+    "count": described(COUNT, "How many more can be placed."),
+    "at_most": described(COUNT, "An upper bound: certainly no more can be placed."),
 }
 _HOSTS: Final[dict[str, JSONSchema]] = {
-    "hosts": {**_WHOLE, "description": "How many hosts fit at least one."}
+    "hosts": described(COUNT, "How many hosts fit at least one.")
 }
 _EXACT: Final[dict[str, JSONSchema]] = {
-    "exact": {"type": "boolean", "description": "Whether `count` and `at_most` are equal."}
+    "exact": described(BOOLEAN, "Whether `count` and `at_most` are equal.")
 }
 _LEFT: Final[dict[str, JSONSchema]] = {
-    "free": {
-        **_WHOLE,
-        "description": "What is free on the hosts that satisfy everything but amounts, and of the"
+    "free": described(
+        COUNT,
+        "What is free on the hosts that satisfy everything but amounts, and of the"
         " sharing providers that serve them.",
-    },
-    "usable": {**_WHOLE, "description": "What of it `count` placements take."},
+    ),
+    "usable": described(COUNT, "How much of it these placements would use."),
     "stranded": {"type": "integer", "description": "The rest of it."},
-    "largest": {
-        **_WHOLE,
-        "description": "With this amount the request, otherwise unchanged, would fit some host.",
-    },
+    "largest": described(
+        COUNT, "With this amount the request, otherwise unchanged, would fit some host."
+    ),
 }
 
 
 def _figures(members: dict[str, JSONSchema], now: dict[str, JSONSchema] | None = None) -> Any:
     """Figures, with those without the scenario beside them."""
-    without = {
-        **open_object(now or members),
-        "description": "The same without `what_if`; only with it.",
-    }
+    without = described(open_object(now or members), "The same without `what_if`; only with it.")
     return open_object(members, optional={"now": without})
 
 
 _HOST: Final = open_object({"uuid": UUID, "name": PROVIDER_NAME})
 _OF_HOST: Final = open_object(
-    {"host": {**_HOST, "description": "The root of the host's tree."}, **_TOTAL},
+    {"host": described(_HOST, "The root of the host's tree."), **_TOTAL},
     optional={
         "now": {
             "anyOf": [open_object(_TOTAL), {"type": "null"}],
@@ -120,18 +117,16 @@ _CAPACITY: Final = open_object(
         **_TOTAL,
         **_EXACT,
         **_HOSTS,
-        "now": {
-            **open_object({**_TOTAL, **_EXACT, **_HOSTS}),
-            "description": "The same without `what_if`; only with it.",
-        },
-        "alternative": {
-            **_WHOLE,
-            "description": "Which of the alternatives was counted: the first that fits some host.",
-        },
-        "classes": {
-            **object_by(CLASS_NAME_PATTERN, _figures(_LEFT)),
-            "description": "What is left of each class of the request.",
-        },
+        "now": described(
+            open_object({**_TOTAL, **_EXACT, **_HOSTS}), "The same without `what_if`; only with it."
+        ),
+        "alternative": described(
+            COUNT, "Which of the alternatives was counted: the first that fits some host."
+        ),
+        "classes": described(
+            object_by(CLASS_NAME_PATTERN, _figures(_LEFT)),
+            "What is left of each class of the request.",
+        ),
         "by": {
             "type": "object",
             "additionalProperties": {
@@ -157,18 +152,14 @@ _CAPACITY: Final = open_object(
             },
             "description": "The hosts of each value of each key of the question; hosts by UUID.",
         },
-        "best": {
-            **list_of(_OF_HOST),
-            "description": "The hosts with the highest counts, the highest first.",
-        },
-        "unknown": {
-            **list_of(UNKNOWN),
-            "description": "Names in a stored flavor that no longer exist; it is not counted then.",
-        },
-        "invalid": {
-            **TEXT,
-            "description": "Why a stored flavor cannot be read; it is not counted then.",
-        },
+        "best": described(
+            list_of(_OF_HOST), "The hosts with the highest counts, the highest first."
+        ),
+        "unknown": described(
+            list_of(UNKNOWN),
+            "Names in a stored flavor that no longer exist; it is not counted then.",
+        ),
+        "invalid": described(TEXT, "Why a stored flavor cannot be read; it is not counted then."),
     },
 )
 _EXAMPLE: Final = {
@@ -208,19 +199,16 @@ _EXAMPLE: Final = {
 }
 _CAPACITIES: Final = component(
     "Capacities",
-    (
-        0,
-        open_object(
-            {
-                "revision": REVISION,
-                "complete": COMPLETE,
-                "flavors": {
-                    **object_by(NAME_PATTERN, _CAPACITY),
-                    "description": "The flavors and the requests of the question, by name.",
-                },
-                "warnings": list_of({"$ref": "#/components/schemas/Warning"}),
-            }
-        ),
+    open_object(
+        {
+            "revision": REVISION,
+            "complete": COMPLETE,
+            "flavors": described(
+                object_by(PATH_NAME_PATTERN, _CAPACITY),
+                "The flavors and the requests of the question, by name.",
+            ),
+            "warnings": list_of({"$ref": "#/components/schemas/Warning"}),
+        }
     ),
     example=_EXAMPLE,
     parts=(WARNING,),

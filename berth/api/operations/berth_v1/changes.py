@@ -12,7 +12,7 @@ from berth.api.operations.berth_v1.fleet import TAG
 from berth.api.operations.berth_v1.pieces import REVISION, REVISION_EXAMPLE
 from berth.api.operations.berth_v1.provider_lines import PROVIDER_LINE
 from berth.api.operations.berth_v1.rules import FLEET
-from berth.api.operations.fragments import GENERATION, SUMS, UUID, open_object
+from berth.api.operations.fragments import COUNT, GENERATION, SUMS, UUID, described, open_object
 from berth.api.schema import JSONSchema
 
 _WAIT_MAX: Final = 60
@@ -65,28 +65,21 @@ _EXAMPLE: Final[dict[str, Any]] = {
 }
 _CLOSING: JSONSchema = open_object(
     {
-        "revision": {**REVISION, "description": "The next `after`."},
-        "events": {
-            "type": "integer",
-            "minimum": 0,
-            "description": "How many events came before this line.",
-        },
+        "revision": described(REVISION, "The next `after`."),
+        "events": described(COUNT, "How many events came before this line."),
     }
 )
 _LINE: Final = component(
     "Change",
-    (
-        0,
-        {
-            "anyOf": [
-                _event("usage", uuid=UUID, generation=GENERATION, usages=SUMS),
-                {"allOf": [_event("provider", uuid=UUID), ref("ProviderLine")]},
-                _event("gone", uuid=UUID),
-                _event("names"),
-                _CLOSING,
-            ]
-        },
-    ),
+    {
+        "anyOf": [
+            _event("usage", uuid=UUID, generation=GENERATION, usages=SUMS),
+            {"allOf": [_event("provider", uuid=UUID), ref("ProviderLine")]},
+            _event("gone", uuid=UUID),
+            _event("names"),
+            _CLOSING,
+        ]
+    },
     example=_EXAMPLE,
     parts=(PROVIDER_LINE,),
 )

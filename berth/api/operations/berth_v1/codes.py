@@ -10,7 +10,7 @@ from typing import Final
 
 from berth.api import errors
 from berth.api.errors import ErrorCodes
-from berth.api.operations.fragments import TEXT, list_of
+from berth.api.operations.fragments import COUNT, TEXT, described, list_of
 
 UNDEFINED: Final = "berth.undefined_code"
 INVALID: Final = "berth.request.invalid"
@@ -22,7 +22,7 @@ DOES_NOT_FIT: Final = "berth.place.does_not_fit"
 UNDECIDED: Final = "berth.place.undecided"
 LOST_RACES: Final = "berth.place.lost_races"
 CONSUMER_HOLDS: Final = "berth.consumer.holds"
-PRECONDITION_FAILED: Final = "berth.precondition.failed"
+PRECONDITION_FAILED: Final = errors.PRECONDITION_FAILED
 
 CODES: Final = ErrorCodes(
     since=0,
@@ -45,32 +45,21 @@ CODES: Final = ErrorCodes(
     of_status={400: INVALID, 404: NOT_FOUND},
     renamed={errors.SEARCH_GAVE_UP: SEARCH_GAVE_UP},
     members={
-        "pointer": {
-            **TEXT,
-            "description": "The JSON pointer (RFC 6901) to the member of the body at fault.",
-        },
-        "did_you_mean": {
-            **list_of(TEXT),
-            "description": "Similar names that exist.",
-        },
-        "at_most": {
-            "type": "integer",
-            "minimum": 0,
-            "description": "How many of the consumers could be placed at most.",
-        },
-        "consumers": {
-            **list_of(TEXT),
-            "description": "The consumers that hold something already.",
-        },
+        "pointer": described(
+            TEXT, "The JSON pointer (RFC 6901) to the member of the body at fault."
+        ),
+        "parameter": described(TEXT, "The query parameter at fault."),
+        "did_you_mean": described(list_of(TEXT), "Similar names that exist."),
+        "at_most": described(COUNT, "How many of the consumers could be placed at most."),
+        "consumers": described(list_of(TEXT), "The consumers that hold something already."),
     },
     beside={
         "explanation": {
             "type": "object",
             "description": "Why there is no place, as `POST /explain` answers it.",
         },
-        "warnings": {
-            **list_of({"type": "object"}),
-            "description": "What a request that has no place names without effect.",
-        },
+        "warnings": described(
+            list_of({"type": "object"}), "What a request that has no place names without effect."
+        ),
     },
 )

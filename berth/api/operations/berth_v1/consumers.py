@@ -34,6 +34,7 @@ from berth.api.operations.fragments import (
     AMOUNTS,
     CLASS_NAME_PATTERN,
     CONSUMER_TYPE,
+    COUNT,
     EXTERNAL_ID,
     GENERATION,
     PROVIDER_NAME,
@@ -41,6 +42,7 @@ from berth.api.operations.fragments import (
     UUID,
     UUID_36_PATTERN,
     closed_object,
+    described,
     list_of,
     object_by,
     open_object,
@@ -53,6 +55,13 @@ TAG: Final = "Consumers"
 
 _REFERENCE: JSONSchema = {"type": "string", "minLength": 1}
 
+LIMIT: Final = Parameter(
+    name="limit",
+    means={0: "At most this many, from 1 to 1000; the last line has `more` if there are others."},
+    example="100",
+    schema={"type": "string", "pattern": r"^([1-9][0-9]{0,2}|1000)\Z"},
+    expected="a number from 1 to 1000",
+)
 
 FILTERS: Final = Query(
     Parameter(
@@ -66,9 +75,7 @@ FILTERS: Final = Query(
     ),
     Parameter(
         name="provider",
-        means={
-            0: "Only consumers that hold something of this provider itself; its UUID or its name."
-        },
+        means={0: "Only consumers that hold something of this provider itself; its UUID or name."},
         example="cn1_gpu_0",
         schema=_REFERENCE,
     ),
@@ -100,6 +107,13 @@ FILTERS: Final = Query(
         example="job-17",
         schema=CONSUMER_NAME,
     ),
+    Parameter(
+        name="search",
+        means={0: "Only consumers whose name contains it, or whose UUID begins with it."},
+        example="job-1",
+        schema=CONSUMER_NAME,
+    ),
+    LIMIT,
 )
 
 #: The generation that a client has seen; a whole number without a sign.
@@ -119,17 +133,17 @@ _MEMBERS: dict[str, JSONSchema] = {
     "name": {"type": ["string", "null"], "description": "Its name within its project."},
     "project_id": EXTERNAL_ID,
     "user_id": EXTERNAL_ID,
-    "consumer_type": {**TEXT, "description": "`unknown` if it has none."},
+    "consumer_type": described(TEXT, "`unknown` if it has none."),
     "generation": GENERATION,
     "created_at": {
         "type": ["string", "null"],
         "format": "date-time",
         "description": "When its record was created; null if unknown.",
     },
-    "allocations": {
-        **object_by(UUID_36_PATTERN, _PROVIDER, at_least_one=True),
-        "description": "What it holds, by the UUID of the provider.",
-    },
+    "allocations": described(
+        object_by(UUID_36_PATTERN, _PROVIDER, at_least_one=True),
+        "What it holds, by the UUID of the provider.",
+    ),
     "lease": LEASE,
 }
 _EXAMPLE: Final[dict[str, Any]] = {
@@ -143,35 +157,35 @@ _EXAMPLE: Final[dict[str, Any]] = {
     "allocations": {examples.PROVIDER: {"name": "cn1", "resources": examples.RESOURCES}},
     "lease": None,
 }
-_CONSUMER: Final = component("Consumer", (0, open_object(_MEMBERS)), example=_EXAMPLE)
+CONSUMER: Final = component("Consumer", open_object(_MEMBERS), example=_EXAMPLE)
 #: The last line of a list.
 END: Final = component(
     "End",
-    (
-        0,
-        open_object(
-            {
-                "end": {
-                    "type": "boolean",
-                    "enum": [True],
-                    "description": "This is the last line.",
-                },
-                "lines": {
-                    "type": "integer",
-                    "minimum": 0,
-                    "description": "How many lines came before this one.",
-                },
+    open_object(
+        {
+            "end": {
+                "type": "boolean",
+                "enum": [True],
+                "description": "This is the last line.",
             },
-            optional={"warnings": list_of(ref("Warning"))},
-        ),
+            "lines": described(COUNT, "How many lines came before this one."),
+        },
+        optional={
+            "more": {
+                "type": "boolean",
+                "enum": [True],
+                "description": "The `limit` left others out.",
+            },
+            "warnings": list_of(ref("Warning")),
+        },
     ),
     parts=(WARNING,),
 )
 _LINE: Final = component(
     "ConsumerLine",
-    (0, {"anyOf": [ref("Consumer"), ref("End")]}),
+    {"anyOf": [ref("Consumer"), ref("End")]},
     example=_EXAMPLE,
-    parts=(_CONSUMER, END, WARNING),
+    parts=(CONSUMER, END, WARNING),
 )
 
 _CLAIMED: dict[str, JSONSchema] = {
@@ -209,24 +223,24 @@ CLAIM: Final = closed_object(
         },
         "user_id": EXTERNAL_ID,
         "consumer_type": CONSUMER_TYPE,
-        "uuid": {**UUID, "description": "The UUID of a new consumer; by default berth makes one."},
+        "uuid": described(UUID, "The UUID of a new consumer; by default berth makes one."),
         "generation": {
             "type": ["integer", "null"],
             "minimum": 0,
             "description": "To replace what the consumer has: the generation that the client has "
             "seen. By default, it must be new.",
         },
-        "lease_seconds": {
-            **LEASE_SECONDS,
-            "description": "How long it may hold it, unless the lease is renewed: then berth takes"
+        "lease_seconds": described(
+            LEASE_SECONDS,
+            "How long it may hold it, unless the lease is renewed: then berth takes"
             " it back. By default, until it releases it.",
-        },
+        ),
     },
     required=("allocations", "user_id", "consumer_type"),
 )
 _CLAIMED_CONSUMER: Final = component(
     "ClaimedConsumer",
-    (0, open_object(_CLAIMED, optional={"lease": LEASE})),
+    open_object(_CLAIMED, optional={"lease": LEASE}),
     example={name: _EXAMPLE[name] for name in _CLAIMED},
 )
 
@@ -276,7 +290,7 @@ OPERATIONS = (
         handler="berth_v1.consumers:show_consumer",
         rule=CONSUMERS_SHOW,
         summary="Show a consumer with what it holds",
-        answers=shows(_CONSUMER, Dated.NO),
+        answers=shows(CONSUMER, Dated.NO),
     ),
     _on_consumer(
         "DELETE",
@@ -292,7 +306,7 @@ OPERATIONS = (
         handler="berth_v1.consumers:show_named_consumer",
         rule=CONSUMERS_SHOW,
         summary="Show a consumer by its name",
-        answers=shows(_CONSUMER, Dated.NO),
+        answers=shows(CONSUMER, Dated.NO),
     ),
     _on_named(
         "PUT",

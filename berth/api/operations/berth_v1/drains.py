@@ -22,23 +22,32 @@ from berth.api.operation import (
     ref,
     shows,
 )
-from berth.api.operations.berth_v1.pieces import DRY_RUN_QUERY, REVISION, REVISION_EXAMPLE
+from berth.api.operations.berth_v1.pieces import (
+    DRY_RUN_QUERY,
+    FREE_TEXT_PATTERN,
+    REVISION,
+    REVISION_EXAMPLE,
+)
 from berth.api.operations.berth_v1.rules import DRAINS_LIST, DRAINS_UPDATE
 from berth.api.operations.fragments import (
+    BOOLEAN,
+    COUNT,
     PROVIDER_NAME,
     UUID,
     closed_object,
+    described,
     list_of,
     open_object,
 )
 from berth.api.schema import JSONSchema
-from berth.model.drain import NAME_PATTERN, Effect
+from berth.model.drain import Effect
+from berth.model.names import PATH_NAME_PATTERN
 
 TAG: Final = "Drains"
 
 _REASON_LENGTH_MAX: Final = 255
 
-_NAME: JSONSchema = {"type": "string", "pattern": NAME_PATTERN}
+_NAME: JSONSchema = {"type": "string", "pattern": PATH_NAME_PATTERN}
 _REASON: JSONSchema = {
     "type": "string",
     "maxLength": _REASON_LENGTH_MAX,
@@ -54,12 +63,12 @@ PUT: Final = PointedSchema(
     closed_object(
         {
             "providers": references("These providers, and all below them."),
-            "select": {
-                **HOST,
-                "description": "The hosts that meet these conditions now, at least one"
+            "select": described(
+                HOST,
+                "The hosts that meet these conditions now, at least one"
                 " condition; the list is kept.",
-            },
-            "reason": _REASON,
+            ),
+            "reason": {**_REASON, "pattern": FREE_TEXT_PATTERN},
             "effect": _EFFECT,
         }
     )
@@ -84,10 +93,6 @@ _SHOWN: Final = {
 _CN7: Final = {"uuid": "4e8e5957-649f-477b-9e5b-f1f75b21c03c", "name": "cn7"}
 
 
-def _count(means: str) -> JSONSchema:
-    return {"type": "integer", "minimum": 0, "description": means}
-
-
 _MEMBERS: Final[dict[str, JSONSchema]] = {
     "name": _NAME,
     "reason": _REASON,
@@ -97,24 +102,22 @@ _MEMBERS: Final[dict[str, JSONSchema]] = {
         "description": "RFC 3339, in UTC; null in a dry run that would create it.",
     },
     "created_by": {"type": ["string", "null"], "description": "The user id of the creator."},
-    "hosts": _count("How many hosts have one of the providers."),
-    "providers": _count("How many providers there are, those below the named ones included."),
+    "hosts": described(COUNT, "How many hosts have one of the providers."),
+    "providers": described(
+        COUNT, "How many providers there are, those below the named ones included."
+    ),
 }
-_CONSUMERS: Final = _count("How many consumers have something on the providers.")
+_CONSUMERS: Final = described(COUNT, "How many consumers have something on the providers.")
 _PROVIDER: Final = open_object({"uuid": UUID, "name": PROVIDER_NAME})
 _LISTED: Final = component(
     "ListedDrain",
-    (
-        0,
-        open_object(
-            _MEMBERS,
-            optional={
-                "named": {
-                    **list_of(_PROVIDER),
-                    "description": "With `host`: the providers of that host that the drain names.",
-                }
-            },
-        ),
+    open_object(
+        _MEMBERS,
+        optional={
+            "named": described(
+                list_of(_PROVIDER), "With `host`: the providers of that host that the drain names."
+            )
+        },
     ),
     example=_SHOWN,
 )
@@ -131,46 +134,39 @@ HOST_QUERY: Final = Query(
 )
 _DRAINS: Final = component(
     "Drains",
-    (
-        0,
-        open_object(
-            {
-                "revision": REVISION,
-                "drains": {**list_of(ref("ListedDrain")), "description": "By name."},
-            }
-        ),
+    open_object(
+        {
+            "revision": REVISION,
+            "drains": described(list_of(ref("ListedDrain")), "By name."),
+        }
     ),
     example={"revision": REVISION_EXAMPLE, "drains": [_SHOWN]},
     parts=(_LISTED,),
 )
 _DRAIN: Final = component(
     "Drain",
-    (
-        0,
-        open_object(
-            {
-                "revision": REVISION,
-                **_MEMBERS,
-                "named": {
-                    **list_of(_PROVIDER),
-                    "description": "The providers that the drain itself names, by name; those below"
-                    " them are drained too.",
-                },
-                "consumers": _CONSUMERS,
-                "left": {
-                    **list_of(
-                        open_object(
-                            {
-                                "host": _PROVIDER,
-                                "consumers": _CONSUMERS,
-                            }
-                        )
-                    ),
-                    "description": "Every host, with the consumers that are left on it; those with"
-                    " most first.",
-                },
-            }
-        ),
+    open_object(
+        {
+            "revision": REVISION,
+            **_MEMBERS,
+            "named": described(
+                list_of(_PROVIDER),
+                "The providers that the drain itself names, by name; those below"
+                " them are drained too.",
+            ),
+            "consumers": _CONSUMERS,
+            "left": described(
+                list_of(
+                    open_object(
+                        {
+                            "host": _PROVIDER,
+                            "consumers": _CONSUMERS,
+                        }
+                    )
+                ),
+                "Every host, with the consumers that are left on it; those with most first.",
+            ),
+        }
     ),
     example={
         "revision": REVISION_EXAMPLE,
@@ -184,30 +180,25 @@ _DRAIN: Final = component(
 )
 _WRITTEN: Final = component(
     "WrittenDrain",
-    (
-        0,
-        open_object(
-            {
-                "revision": REVISION,
-                **_MEMBERS,
-                "consumers": _CONSUMERS,
-                "capacity": {
-                    "type": "object",
-                    "additionalProperties": open_object(
-                        {
-                            "now": _count("How often the flavor fits before this call."),
-                            "then": _count("How often it fits with the drain in effect."),
-                        }
-                    ),
-                    "description": "By exposed flavor.",
-                },
-                "complete": {
-                    "type": "boolean",
-                    "description": "False if the time did not suffice: then `capacity` has lower"
-                    " bounds.",
-                },
-            }
-        ),
+    open_object(
+        {
+            "revision": REVISION,
+            **_MEMBERS,
+            "consumers": _CONSUMERS,
+            "capacity": {
+                "type": "object",
+                "additionalProperties": open_object(
+                    {
+                        "now": described(COUNT, "How often the flavor fits before this call."),
+                        "then": described(COUNT, "How often it fits with the drain in effect."),
+                    }
+                ),
+                "description": "By exposed flavor.",
+            },
+            "complete": described(
+                BOOLEAN, "False if the time did not suffice: then `capacity` has lower bounds."
+            ),
+        }
     ),
     example={
         "revision": REVISION_EXAMPLE,
@@ -262,6 +253,7 @@ OPERATIONS = (
             Answer(201, _WRITTEN, located=True, means="Created."),
             Answer(200, _WRITTEN, means="Changed; or a dry run."),
         ),
+        precondition="`If-None-Match: *` is sent and the drain exists.",
     ),
     _on_drain(
         "DELETE",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from berth.api.berth_v1.grammar import REQUEST, WHAT_IF, integer
+from berth.api.berth_v1.grammar import REQUEST, WHAT_IF, up_to
 from berth.api.berth_v1.pointed import PointedSchema
 from berth.api.operation import Body, Dated, Operation, always, component, shows
 from berth.api.operations import examples
@@ -21,18 +21,17 @@ from berth.api.operations.berth_v1.explanation import (
     SOMETIMES,
 )
 from berth.api.operations.berth_v1.pieces import REVISION, REVISION_EXAMPLE
-from berth.api.operations.fragments import closed_object, open_object
-from berth.model.bounds import NEAREST_MAX
+from berth.api.operations.fragments import closed_object, described, open_object
 
 BODY_SCHEMA: Final = PointedSchema(
     closed_object(
         {
             "request": REQUEST,
             "what_if": WHAT_IF,
-            "nearest_max": {
-                **integer(0, NEAREST_MAX, default=NEAREST),
-                "description": "How many of the hosts that come nearest to fitting.",
-            },
+            "nearest_max": described(
+                up_to("max_nearest", least=0, default=NEAREST),
+                "How many of the hosts that come nearest to fitting.",
+            ),
             "relaxations": {
                 "type": "boolean",
                 "default": True,
@@ -134,16 +133,13 @@ _EXAMPLE: Final = {
 }
 _EXPLAINED: Final = component(
     "Explained",
-    (
-        0,
-        open_object(
-            {"revision": REVISION, "complete": COMPLETE},
-            optional={
-                **MEMBERS,
-                **SOMETIMES,
-                "alternatives": ALTERNATIVES,
-            },
-        ),
+    open_object(
+        {"revision": REVISION, "complete": COMPLETE},
+        optional={
+            **MEMBERS,
+            **SOMETIMES,
+            "alternatives": ALTERNATIVES,
+        },
     ),
     example=_EXAMPLE,
     parts=(EXPLANATION,),
@@ -163,5 +159,6 @@ OPERATIONS: Final = (
         body=Body(always(BODY_SCHEMA), always({"request": _REQUEST})),
         answers=shows(_EXPLAINED, Dated.NO, means="The explanation."),
         is_search=True,
+        search_seconds=SECONDS,
     ),
 )

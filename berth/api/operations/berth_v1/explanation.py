@@ -3,38 +3,45 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final, get_args
 
 from berth.api.operation import component, ref
+from berth.api.operations.berth_v1.consumers import CONSUMER
 from berth.api.operations.berth_v1.warnings import WARNING
-from berth.api.operations.fragments import PROVIDER_NAME, TEXT, UUID, list_of, open_object
+from berth.api.operations.fragments import (
+    BOOLEAN,
+    COUNT,
+    PROVIDER_NAME,
+    TEXT,
+    UUID,
+    described,
+    list_of,
+    open_object,
+)
 from berth.api.schema import JSONSchema
+from berth.model.inventory import Reason
 
 #: Nearest hosts, and seconds, unless the body says otherwise.
 NEAREST: Final = 5
 SECONDS: Final = 1.0
 
-_COUNT: JSONSchema = {"type": "integer", "minimum": 0}
-_AT_LEAST: JSONSchema = {
-    "type": "boolean",
-    "description": "True if the time cut the figures short: they are lower bounds.",
-}
-_POINTER: JSONSchema = {**TEXT, "description": "The JSON pointer into `request`."}
-_WORDS: JSONSchema = {**TEXT, "description": "The constraint in words."}
+_AT_LEAST: JSONSchema = described(
+    BOOLEAN, "True if the time cut the figures short: they are lower bounds."
+)
+_POINTER: JSONSchema = described(TEXT, "The JSON pointer into `request`.")
+_WORDS: JSONSchema = described(TEXT, "The constraint in words.")
 _PROVIDER: JSONSchema = open_object({"uuid": UUID, "name": PROVIDER_NAME})
-
-
-def _counted(means: str) -> dict[str, Any]:
-    return {**_COUNT, "description": means}
 
 
 _HOSTS: Final = open_object(
     {
-        "total": _counted("All hosts: root providers with their trees."),
-        "pools": _counted("Of these, trees whose providers with inventory all share it."),
-        "fit": _counted("Hosts that fit."),
-        "fit_if_undrained": _counted("Hosts that would fit without drains."),
-        "fit_if_empty": _counted("Hosts that would fit with nothing drained and nothing used."),
+        "total": described(COUNT, "All hosts: root providers with their trees."),
+        "pools": described(COUNT, "Of these, trees whose providers with inventory all share it."),
+        "fit": described(COUNT, "Hosts that fit."),
+        "fit_if_undrained": described(COUNT, "Hosts that would fit without drains."),
+        "fit_if_empty": described(
+            COUNT, "Hosts that would fit with nothing drained and nothing used."
+        ),
     },
     optional={"at_least": _AT_LEAST},
 )
@@ -46,49 +53,87 @@ _STAGE: Final = open_object(
             "type": ["integer", "null"],
             "description": "Hosts that fit this constraint alone; null for relations.",
         },
-        "left": _counted("Hosts that fit this constraint and all before it."),
+        "left": described(COUNT, "Hosts that fit this constraint and all before it."),
     },
     optional={
-        "has": _counted("Hosts with any inventory of the class."),
-        "if_empty": _counted("Hosts that fit the amount alone with nothing used."),
+        "has": described(COUNT, "Hosts with any inventory of the class."),
+        "if_empty": described(COUNT, "Hosts that fit the amount alone with nothing used."),
         "at_least": _AT_LEAST,
     },
 )
 _RELAXATION: Final = open_object(
     {
-        "drop": {**list_of(_POINTER), "description": "The constraints to leave out."},
-        "hosts": _counted("Hosts that fit without them."),
+        "drop": described(list_of(_POINTER), "The constraints to leave out."),
+        "hosts": described(COUNT, "Hosts that fit without them."),
     },
     optional={
-        "reduce_to": _counted("The largest smaller amount with which some host fits."),
-        "hosts_reduced": _counted("Hosts that fit with that amount."),
+        "reduce_to": described(COUNT, "The largest smaller amount with which some host fits."),
+        "hosts_reduced": described(COUNT, "Hosts that fit with that amount."),
         "at_least": _AT_LEAST,
     },
 )
 _LACK: Final = open_object(
     {"at": _POINTER, "text": _WORDS},
     optional={
-        "asked": _counted("The amount of the request."),
-        "possible": _counted("The largest smaller amount with which the host fits; 0 if none."),
+        "asked": described(COUNT, "The amount of the request."),
+        "possible": described(
+            COUNT, "The largest smaller amount with which the host fits; 0 if none."
+        ),
         "reason": {
             **TEXT,
-            "enum": ["used", "capacity", "max_unit", "min_unit", "step_size", "no_inventory"],
-            "description": "What keeps `provider` from giving the amount.",
+            "enum": [*get_args(Reason)],
+            "description": "What keeps `provider` from giving the amount; `conditions` stands for"
+            " something else in the request.",
         },
-        "provider": {**_PROVIDER, "description": "The provider that could give most."},
-        "free": _counted("What is left of its capacity."),
-        "capacity": _counted("What it can give in total."),
-        "max_unit": _counted("The most that it gives at once."),
+        "unmet": described(
+            list_of(_POINTER),
+            "With the reason `conditions`: the conditions on the group that `provider` does not"
+            " meet, if no provider of the host meets them all.",
+        ),
+        "provider": described(_PROVIDER, "The provider that could give most."),
+        "free": described(COUNT, "What is left of its capacity."),
+        "capacity": described(COUNT, "What it can give in total."),
+        "max_unit": described(COUNT, "The most that it gives at once."),
     },
 )
 _NEAR_HOST: Final = open_object(
     {
-        "host": {**_PROVIDER, "description": "The root of the host."},
-        "lacks": {
-            **list_of(_LACK),
-            "description": "The constraints to leave out for it to fit, all of which are needed.",
-        },
-    }
+        "host": described(_PROVIDER, "The root of the host."),
+        "lacks": described(
+            list_of(_LACK), "The constraints to leave out for it to fit, all of which are needed."
+        ),
+    },
+    optional={
+        "named": described(BOOLEAN, "True for a host that the request names; these come first."),
+        "consumers": described(
+            list_of(ref("Consumer")),
+            "Of a named host: the first consumers, by UUID, that hold some of the classes that it"
+            " lacks. Only in the answer of `POST /berth/v1/explain`, without a scenario, and for"
+            " callers who may list the consumers of all projects.",
+        ),
+        "more_consumers": described(BOOLEAN, "True if there may be more."),
+    },
+)
+_IMPOSSIBLE: Final = open_object(
+    {
+        "at": described(
+            list_of(_POINTER),
+            "The constraints; without any one of them, some host could meet the others.",
+        ),
+        "kind": described(
+            TEXT,
+            "`amount`, `no_inventory`, `classes`, `relation` or `conditions`; there may be others"
+            " in later versions.",
+        ),
+        "text": described(TEXT, "What is impossible, in words."),
+    },
+    optional={
+        "most": described(COUNT, "With `amount`: the largest amount that some host could hold."),
+        "on_host": described(
+            COUNT, "With `amount`, if several providers could give it: what one host has in all."
+        ),
+        "providers": described(COUNT, "How many providers of that host have some."),
+    },
 )
 #: A name that does not exist.
 UNKNOWN: Final = open_object(
@@ -99,48 +144,57 @@ UNKNOWN: Final = open_object(
             "enum": ["resource_class", "trait"],
             "description": "What the name should stand for.",
         },
-        "name": {**TEXT, "description": "The name that does not exist."},
-        "did_you_mean": {**list_of(TEXT), "description": "Similar names that exist."},
-    }
+        "name": described(TEXT, "The name that does not exist."),
+        "did_you_mean": described(list_of(TEXT), "Similar names that exist."),
+    },
+    optional={
+        "hosts": {
+            "type": "object",
+            "additionalProperties": COUNT,
+            "description": "In an explanation: how many hosts fit with each similar name instead;"
+            " without those that were not searched in time.",
+        }
+    },
 )
 MEMBERS: Final[dict[str, JSONSchema]] = {
-    "verdict": {
-        **TEXT,
-        "description": "`unknown_name`, `fits`, `gave_up`, `drained`, `never`, `fragmented` or"
+    "verdict": described(
+        TEXT,
+        "`unknown_name`, `fits`, `gave_up`, `drained`, `never`, `fragmented` or"
         " `used_up`; there may be others in later versions.",
-    },
-    "summary": {**TEXT, "description": "The verdict in words, and what would help most."},
-    "hosts": {**_HOSTS, "description": "How many hosts there are, and how many fit."},
-    "stages": {
-        **list_of(_STAGE),
-        "description": "The constraints of the request, in the order in which they are counted.",
-    },
-    "binding": {
-        **list_of(_POINTER),
-        "description": "The constraints that each alone keep every host from fitting.",
-    },
-    "unknown": {
-        **list_of(UNKNOWN),
-        "description": "Names that do not exist. The figures leave out constraints with them.",
-    },
+    ),
+    "summary": described(TEXT, "The verdict in words, and what would help most."),
+    "hosts": described(_HOSTS, "How many hosts there are, and how many fit."),
+    "stages": described(
+        list_of(_STAGE), "The constraints of the request, in the order in which they are counted."
+    ),
+    "binding": described(
+        list_of(_POINTER), "The constraints that each alone keep every host from fitting."
+    ),
+    "unknown": described(
+        list_of(UNKNOWN), "Names that do not exist. The figures leave out constraints with them."
+    ),
     "warnings": list_of(ref("Warning")),
     "request": {"type": "object", "description": "The request as it was understood."},
 }
 SOMETIMES: Final[dict[str, JSONSchema]] = {
-    "relaxations": {
-        **list_of(_RELAXATION),
-        "description": "Changes with which some host fits, the most helpful first. Absent if some"
-        " host fits.",
-    },
-    "split_would_fit": _counted(
-        "Hosts that would fit if every amount could come from several providers. Absent if some"
-        " host fits, or if several groups ask for the same class."
+    "relaxations": described(
+        list_of(_RELAXATION),
+        "Changes with which some host fits, the most helpful first. Absent if some host fits.",
     ),
-    "nearest": {
-        **list_of(_NEAR_HOST),
-        "description": "The hosts that come nearest, with what each lacks. Absent if some host"
-        " fits.",
-    },
+    "split_would_fit": described(
+        COUNT,
+        "Hosts that would fit if every amount could come from several providers. Absent if some"
+        " host fits, or if several groups ask for the same class.",
+    ),
+    "nearest": described(
+        list_of(_NEAR_HOST),
+        "The hosts that come nearest, with what each lacks. Absent if some host fits.",
+    ),
+    "impossible": described(
+        list_of(_IMPOSSIBLE),
+        "With the verdict `never`: constraints that no host meets together, even with nothing"
+        " used.",
+    ),
     "paint": {
         **TEXT,
         "contentEncoding": "base64",
@@ -148,17 +202,13 @@ SOMETIMES: Final[dict[str, JSONSchema]] = {
         " if the time ended before, otherwise the number of the stage that it no longer fits.",
     },
 }
-COMPLETE: JSONSchema = {
-    "type": "boolean",
-    "description": "False if the time cut some figure short.",
-}
+COMPLETE: JSONSchema = described(BOOLEAN, "False if the time cut some figure short.")
 EXPLANATION: Final = component(
     "Explanation",
-    (0, open_object({"complete": COMPLETE, **MEMBERS}, optional=SOMETIMES)),
-    parts=(WARNING,),
+    open_object({"complete": COMPLETE, **MEMBERS}, optional=SOMETIMES),
+    parts=(WARNING, CONSUMER),
 )
-ALTERNATIVES: JSONSchema = {
-    **list_of(ref("Explanation")),
-    "description": "Instead of all other members: the explanation of each alternative of the"
-    " request.",
-}
+ALTERNATIVES: JSONSchema = described(
+    list_of(ref("Explanation")),
+    "Instead of all other members: the explanation of each alternative of the request.",
+)

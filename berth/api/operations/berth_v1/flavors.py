@@ -20,17 +20,17 @@ from berth.api.operation import (
     ref,
     shows,
 )
-from berth.api.operations.berth_v1.pieces import REVISION, REVISION_EXAMPLE
+from berth.api.operations.berth_v1.pieces import FREE_TEXT_PATTERN, REVISION, REVISION_EXAMPLE
 from berth.api.operations.berth_v1.rules import FLAVORS_LIST, FLAVORS_UPDATE
-from berth.api.operations.fragments import closed_object, list_of, open_object
+from berth.api.operations.fragments import closed_object, described, list_of, open_object
 from berth.api.schema import JSONSchema
-from berth.model.flavor import NAME_PATTERN
+from berth.model.names import PATH_NAME_PATTERN
 
 TAG: Final = "Flavors"
 
 _DESCRIPTION_LENGTH_MAX: Final = 255
 
-_NAME: JSONSchema = {"type": "string", "pattern": NAME_PATTERN}
+_NAME: JSONSchema = {"type": "string", "pattern": PATH_NAME_PATTERN}
 _EXPOSE: JSONSchema = {
     "type": "boolean",
     "default": True,
@@ -45,7 +45,11 @@ _DESCRIPTION: JSONSchema = {
 #: What `PUT` takes.
 PUT: Final = PointedSchema(
     closed_object(
-        {"request": FLAVOR_REQUEST, "expose": _EXPOSE, "description": _DESCRIPTION},
+        {
+            "request": FLAVOR_REQUEST,
+            "expose": _EXPOSE,
+            "description": {**_DESCRIPTION, "pattern": FREE_TEXT_PATTERN},
+        },
         required=("request",),
     )
 )
@@ -68,22 +72,19 @@ _MEMBERS: Final[dict[str, JSONSchema]] = {
     "expose": _EXPOSE,
     "description": _DESCRIPTION,
 }
-_LISTED: Final = component("ListedFlavor", (0, open_object(_MEMBERS)), example=_EXAMPLE)
+_LISTED: Final = component("ListedFlavor", open_object(_MEMBERS), example=_EXAMPLE)
 _FLAVOR: Final = component(
     "Flavor",
-    (0, open_object({"revision": REVISION, **_MEMBERS})),
+    open_object({"revision": REVISION, **_MEMBERS}),
     example={"revision": REVISION_EXAMPLE, **_EXAMPLE},
 )
 _FLAVORS: Final = component(
     "Flavors",
-    (
-        0,
-        open_object(
-            {
-                "revision": REVISION,
-                "flavors": {**list_of(ref("ListedFlavor")), "description": "By name."},
-            }
-        ),
+    open_object(
+        {
+            "revision": REVISION,
+            "flavors": described(list_of(ref("ListedFlavor")), "By name."),
+        }
     ),
     example={"revision": REVISION_EXAMPLE, "flavors": [_EXAMPLE]},
     parts=(_LISTED,),
@@ -128,6 +129,7 @@ OPERATIONS = (
             Answer(201, _FLAVOR, located=True, means="Created."),
             Answer(200, _FLAVOR, means="Replaced; or it was the same already."),
         ),
+        precondition="`If-None-Match: *` is sent and the flavor exists.",
     ),
     _on_flavor(
         "DELETE",

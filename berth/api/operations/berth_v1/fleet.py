@@ -12,7 +12,14 @@ from berth.api.operations.berth_v1.pieces import REVISION, REVISION_EXAMPLE, inc
 from berth.api.operations.berth_v1.provider_lines import PROVIDER_LINE, PROVIDER_LINE_EXAMPLE
 from berth.api.operations.berth_v1.rules import FLEET
 from berth.api.operations.berth_v1.warnings import WARNING
-from berth.api.operations.fragments import SUMS, UUID_36_PATTERN, object_by, open_object
+from berth.api.operations.fragments import (
+    COUNT,
+    SUMS,
+    UUID_36_PATTERN,
+    described,
+    object_by,
+    open_object,
+)
 
 TAG: Final = "Fleet"
 
@@ -32,23 +39,16 @@ QUERY: Final = Query(
 
 _HEADER: Final = component(
     "FleetHeader",
-    (
-        0,
-        open_object(
-            {
-                "berth": {
-                    "type": "string",
-                    "enum": ["fleet"],
-                    "description": "What the lines are.",
-                },
-                "revision": REVISION,
-                "providers": {
-                    "type": "integer",
-                    "minimum": 0,
-                    "description": "How many lines of providers follow.",
-                },
-            }
-        ),
+    open_object(
+        {
+            "berth": {
+                "type": "string",
+                "enum": ["fleet"],
+                "description": "What the lines are.",
+            },
+            "revision": REVISION,
+            "providers": described(COUNT, "How many lines of providers follow."),
+        }
     ),
     example={"berth": "fleet", "revision": REVISION_EXAMPLE, "providers": 100_000},
 )
@@ -58,18 +58,18 @@ _OF_FLEET: Final[dict[str, Any]] = {
         open_object(
             {},
             optional={
-                "consumers": {
-                    **object_by(UUID_36_PATTERN, SUMS),
-                    "description": "What each consumer holds of it, by the consumer's UUID; with "
+                "consumers": described(
+                    object_by(UUID_36_PATTERN, SUMS),
+                    "What each consumer holds of it, by the consumer's UUID; with "
                     f"`include={ALLOCATIONS}`.",
-                }
+                )
             },
         ),
     ]
 }
 _LINE: Final = component(
     "FleetLine",
-    (0, {"anyOf": [ref("FleetHeader"), _OF_FLEET, ref("End")]}),
+    {"anyOf": [ref("FleetHeader"), _OF_FLEET, ref("End")]},
     example=PROVIDER_LINE_EXAMPLE,
     parts=(_HEADER, PROVIDER_LINE, END, WARNING),
 )

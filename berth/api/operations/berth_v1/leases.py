@@ -14,6 +14,8 @@ from berth.api.operation import (
     Body,
     Dated,
     Operation,
+    Parameter,
+    Query,
     Segment,
     always,
     component,
@@ -21,14 +23,16 @@ from berth.api.operation import (
     shows,
 )
 from berth.api.operations import examples
-from berth.api.operations.berth_v1.consumers import END
+from berth.api.operations.berth_v1.consumers import END, LIMIT
 from berth.api.operations.berth_v1.pieces import EXPIRES_AT, EXPIRES_AT_EXAMPLE, LEASE_SECONDS
 from berth.api.operations.berth_v1.rules import LEASES_LIST, LEASES_UPDATE
 from berth.api.operations.fragments import (
+    COUNT,
     EXTERNAL_ID,
     TEXT,
     UUID,
     closed_object,
+    described,
     list_of,
     open_object,
 )
@@ -40,17 +44,22 @@ _SENT: Final = {"seconds": 600}
 #: What `PUT` takes.
 PUT: Final = PointedSchema(
     closed_object(
-        {
-            "seconds": {
-                **LEASE_SECONDS,
-                "description": "Seconds until berth releases the consumer.",
-            }
-        },
+        {"seconds": described(LEASE_SECONDS, "Seconds until berth releases the consumer.")},
         required=("seconds",),
     )
 )
 
-_CONSUMER: JSONSchema = {**UUID, "description": "The UUID of the consumer."}
+LISTING: Final = Query(
+    Parameter(
+        name="project_id",
+        means={0: "Only those of this project. A member of a project must name it."},
+        example="web",
+        schema=EXTERNAL_ID,
+    ),
+    LIMIT,
+)
+
+_CONSUMER: JSONSchema = described(UUID, "The UUID of the consumer.")
 _EXAMPLE: Final = {
     "consumer": examples.CONSUMER,
     "name": "job-17",
@@ -61,56 +70,46 @@ _EXAMPLE: Final = {
 }
 _LEASE: Final = component(
     "Lease",
-    (
-        0,
-        open_object(
-            {
-                "consumer": _CONSUMER,
-                "name": {"type": ["string", "null"], "description": "The consumer's name."},
-                "project_id": EXTERNAL_ID,
-                "user_id": EXTERNAL_ID,
-                "expires_at": EXPIRES_AT,
-                "seconds_left": {
-                    "type": "integer",
-                    "minimum": 0,
-                    "description": "By the database's clock; 0 if the next sweep releases it.",
-                },
-            }
-        ),
+    open_object(
+        {
+            "consumer": _CONSUMER,
+            "name": {"type": ["string", "null"], "description": "The consumer's name."},
+            "project_id": EXTERNAL_ID,
+            "user_id": EXTERNAL_ID,
+            "expires_at": EXPIRES_AT,
+            "seconds_left": described(
+                COUNT, "By the database's clock; 0 if the next sweep releases it."
+            ),
+        }
     ),
     example=_EXAMPLE,
 )
 _LINE: Final = component(
     "LeaseLine",
-    (0, {"anyOf": [ref("Lease"), ref("End")]}),
+    {"anyOf": [ref("Lease"), ref("End")]},
     example=_EXAMPLE,
     parts=(_LEASE, END),
 )
 _EXPIRED_EXAMPLE: Final = {"consumer": examples.CONSUMER, "project_id": "web", "hosts": ["cn1"]}
 _SWEPT: Final = component(
     "SweptLeases",
-    (
-        0,
-        open_object(
-            {
-                "released": {
-                    **list_of(
-                        open_object(
-                            {
-                                "consumer": _CONSUMER,
-                                "project_id": EXTERNAL_ID,
-                                "hosts": {
-                                    **list_of(TEXT),
-                                    "description": "The names of the hosts on which it held"
-                                    " something.",
-                                },
-                            }
-                        )
-                    ),
-                    "description": "The consumers that this sweep released.",
-                }
-            }
-        ),
+    open_object(
+        {
+            "released": described(
+                list_of(
+                    open_object(
+                        {
+                            "consumer": _CONSUMER,
+                            "project_id": EXTERNAL_ID,
+                            "hosts": described(
+                                list_of(TEXT), "The names of the hosts on which it held something."
+                            ),
+                        }
+                    )
+                ),
+                "The consumers that this sweep released.",
+            )
+        }
     ),
     example={"released": [_EXPIRED_EXAMPLE]},
 )
@@ -133,8 +132,9 @@ OPERATIONS: Final = (
         summary="List leases",
         details="A line for each consumer that has a lease, in the order of their UUIDs, as of one "
         "state of the database; then a line with `end`, without which the answer is incomplete.",
-        answers=(Answer(200, _LINE, means="All leases, as JSON lines.", media_type=JSON_LINES),),
-        target="berth_v1.leases:of_all_projects",
+        query=LISTING,
+        answers=(Answer(200, _LINE, means="The leases, as JSON lines.", media_type=JSON_LINES),),
+        target="berth_v1.consumers:project_asked_for",
     ),
     Operation(
         "POST",

@@ -11,6 +11,7 @@ from berth.api.operations.fragments import open_object
 from berth.api.schema import JSONSchema
 from berth.model.bounds import LEASE_SECONDS_MAX
 from berth.model.names import NAME_LENGTH_MAX
+from berth.model.printable import CONTROLS
 
 REVISION_EXAMPLE: Final = "b1.w7rRkK2tq1MBjgI"
 REVISION: JSONSchema = {
@@ -46,8 +47,12 @@ DRY_RUN_QUERY: Final = Query(
     )
 )
 
+#: Text for people: line breaks and tabs are the only control characters, and no mark of direction
+#: reorders the text around it.
+FREE_TEXT_PATTERN: Final = r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]*\Z"
+
 #: Without slashes and control characters: paths have it as a segment.
-CONSUMER_NAME_PATTERN: Final = r"^[^/\x00-\x1f\x7f]+\Z"
+CONSUMER_NAME_PATTERN: Final = rf"^[^/{CONTROLS}]+\Z"
 
 #: A name within a project.
 CONSUMER_NAME: JSONSchema = {
@@ -58,7 +63,12 @@ CONSUMER_NAME: JSONSchema = {
     "description": "A name within the project, without a slash.",
 }
 
-LEASE_SECONDS: JSONSchema = {"type": "integer", "minimum": 1, "maximum": LEASE_SECONDS_MAX}
+LEASE_SECONDS: JSONSchema = {
+    "type": "integer",
+    "minimum": 1,
+    "maximum": LEASE_SECONDS_MAX,
+    "x-bound": "max_lease_seconds",
+}
 EXPIRES_AT_EXAMPLE: Final = "2026-11-24T14:32:00Z"
 EXPIRES_AT: JSONSchema = {
     "type": "string",

@@ -17,6 +17,7 @@ from berth.api.operations.fragments import (
     TEXT,
     UUID,
     UUID_OR_NULL,
+    described,
     list_of,
     object_by,
     open_object,
@@ -36,27 +37,21 @@ PROVIDER_LINE_EXAMPLE: Final = {
 }
 PROVIDER_LINE: Final = component(
     "ProviderLine",
-    (
-        0,
-        open_object(
-            {
-                "uuid": UUID,
-                "name": PROVIDER_NAME,
-                "parent": {
-                    **UUID_OR_NULL,
-                    "description": "Its parent's UUID; null for a root.",
-                },
-                "root": {**UUID, "description": "The UUID of the root of its tree."},
-            },
-            optional={
-                "generation": GENERATION,
-                "inventories": object_by(CLASS_NAME_PATTERN, open_object(INVENTORY)),
-                "usages": {**SUMS, "description": "What is used of each inventory."},
-                "traits": SHOWN_TRAITS,
-                "aggregates": list_of(UUID),
-                "drains": {**list_of(TEXT), "description": "The drains in effect that name it."},
-            },
-        ),
+    open_object(
+        {
+            "uuid": UUID,
+            "name": PROVIDER_NAME,
+            "parent": described(UUID_OR_NULL, "Its parent's UUID; null for a root."),
+            "root": described(UUID, "The UUID of the root of its tree."),
+        },
+        optional={
+            "generation": GENERATION,
+            "inventories": object_by(CLASS_NAME_PATTERN, open_object(INVENTORY)),
+            "usages": described(SUMS, "What is used of each inventory."),
+            "traits": SHOWN_TRAITS,
+            "aggregates": list_of(UUID),
+            "drains": described(list_of(TEXT), "The drains in effect that name it."),
+        },
     ),
     example=PROVIDER_LINE_EXAMPLE,
 )

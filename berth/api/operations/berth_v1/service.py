@@ -8,7 +8,7 @@ from typing import Final
 from berth.api.operation import Dated, Operation, component, shows
 from berth.api.operations import service
 from berth.api.operations.berth_v1.rules import PERMISSIONS
-from berth.api.operations.fragments import TEXT, list_of, open_object
+from berth.api.operations.fragments import BOOLEAN, TEXT, described, list_of, open_object
 from berth.model.bounds import BOUNDS
 
 TAG = "Service"
@@ -17,36 +17,32 @@ TAG = "Service"
 VERSION: Final = "1.0"
 
 _BOUND = {"type": "integer", "minimum": 1, "description": "A bound of requests."}
-_FEATURES = {**list_of(TEXT), "description": "The parts of the API that only gain members."}
-_EXPERIMENTAL = {**list_of(TEXT), "description": "The parts that may still change."}
+_FEATURES = described(list_of(TEXT), "The parts of the API that only gain members.")
+_EXPERIMENTAL = described(list_of(TEXT), "The parts that may still change.")
 
 _VERSION = component(
     "Version",
-    (
-        0,
-        open_object(
-            {
-                "version": {**TEXT, "description": "The version; its minor counts additions."},
-                "auth_strategy": {
-                    "type": "string",
-                    "enum": ["keystone", "noauth2", "http_basic", "token"],
-                    "description": "How clients authenticate.",
-                },
-                "stable": _FEATURES,
-                "experimental": _EXPERIMENTAL,
-                **dict.fromkeys(BOUNDS, _BOUND),
-                "max_watchers": {
-                    **_BOUND,
-                    "description": "Requests that wait for changes at a time, in each worker.",
-                },
+    open_object(
+        {
+            "version": described(TEXT, "The version; its minor counts additions."),
+            "auth_strategy": {
+                "type": "string",
+                "enum": ["keystone", "noauth2", "http_basic", "token"],
+                "description": "How clients authenticate.",
             },
-            optional={
-                "max_search_seconds": {
-                    "type": "number",
-                    "description": "Seconds of a search; absent if it has no time limit.",
-                },
+            "stable": _FEATURES,
+            "experimental": _EXPERIMENTAL,
+            **dict.fromkeys(BOUNDS, _BOUND),
+            "max_watchers": described(
+                _BOUND, "Requests that wait for changes at a time, in each worker."
+            ),
+        },
+        optional={
+            "max_search_seconds": {
+                "type": "number",
+                "description": "Seconds of a search; absent if it has no time limit.",
             },
-        ),
+        },
     ),
     example={
         "version": VERSION,
@@ -61,34 +57,27 @@ _VERSION = component(
 
 _PERMISSIONS = component(
     "Permissions",
-    (
-        0,
-        open_object(
-            {
-                "permissions": {
-                    "type": "object",
-                    "description": "Each policy rule of the service, by its name. A rule about a "
-                    "project is decided for the caller's own project.",
-                    "additionalProperties": open_object(
-                        {
-                            "allowed": {
-                                "type": "boolean",
-                                "description": "Whether the rule allows the caller.",
-                            }
-                        },
-                        optional={
-                            "reason": {
-                                **TEXT,
-                                "description": "What the caller lacks, if it is not allowed.",
-                            }
-                        },
-                    ),
-                }
+    open_object(
+        {
+            "permissions": {
+                "type": "object",
+                "description": "Each policy rule of the service, by its name. A rule about a "
+                "project is decided for the caller's own project.",
+                "additionalProperties": open_object(
+                    {"allowed": described(BOOLEAN, "Whether the rule allows the caller.")},
+                    optional={
+                        "reason": described(TEXT, "What the caller lacks, if it is not allowed."),
+                        "project_id": described(
+                            TEXT, "The caller's own project, if the rule allows no other."
+                        ),
+                    },
+                ),
             }
-        ),
+        }
     ),
     example={
         "permissions": {
+            "berth:consumers:list": {"allowed": True, "project_id": "web"},
             "berth:drains:list": {"allowed": True},
             "berth:drains:update": {
                 "allowed": False,

@@ -29,6 +29,7 @@ from berth.api.operations.fragments import (
     UUID,
     UUID_OR_NULL,
     closed_object,
+    described,
     list_of,
     object_by,
     open_object,
@@ -67,8 +68,8 @@ _REFERENCE: JSONSchema = {"type": "string", "minLength": 1}
 _RECORD: Final = closed_object(INVENTORY, required=("total",))
 _WANTED: Final = closed_object(
     {
-        "uuid": {**UUID, "description": "berth makes one for a new provider without it."},
-        "name": {**_NAME, "description": "Required for a new provider."},
+        "uuid": described(UUID, "berth makes one for a new provider without it."),
+        "name": described(_NAME, "Required for a new provider."),
         "parent": {
             "type": ["string", "null"],
             "minLength": 1,
@@ -151,38 +152,34 @@ _LINE_EXAMPLE: Final[dict[str, Any]] = {
     if name not in ("generation", "usages")
 }
 _COUNT: JSONSchema = {"type": "integer", "minimum": 0}
-_TOTALS: JSONSchema = {
-    **object_by(
+_TOTALS: JSONSchema = described(
+    object_by(
         CLASS_NAME_PATTERN,
         open_object(
             {
                 "capacity": {"type": "integer"},
                 "used": _COUNT,
-                "free": {**_COUNT, "description": "What is not used, in sum."},
-                "largest_free": {**_COUNT, "description": "Of one provider."},
+                "free": described(_COUNT, "What is not used, in total."),
+                "largest_free": described(_COUNT, "Of one provider."),
             }
         ),
     ),
-    "description": "The sums of the whole tree, by resource class.",
-}
-_LINES: JSONSchema = {
-    **list_of(ref("ProviderLine")),
-    "description": "The providers of the tree, parents first.",
-}
-_ETAG: JSONSchema = {
-    **TEXT,
-    "description": "The `ETag` of the tree without `include`, which `If-Match` of `PUT` takes: "
+    "The sums of the whole tree, by resource class.",
+)
+_LINES: JSONSchema = described(
+    list_of(ref("ProviderLine")), "The providers of the tree, parents first."
+)
+_ETAG: JSONSchema = described(
+    TEXT,
+    "The `ETag` of the tree without `include`, which `If-Match` of `PUT` takes: "
     "claims do not change it.",
-}
+)
 _ETAG_EXAMPLE: Final = '"9f86d081884c7d659a2feaa0c55ad015"'
 _TREE: Final = component(
     "Tree",
-    (
-        0,
-        open_object(
-            {"revision": REVISION, "etag": _ETAG, "providers": _LINES},
-            optional={"totals": _TOTALS},
-        ),
+    open_object(
+        {"revision": REVISION, "etag": _ETAG, "providers": _LINES},
+        optional={"totals": _TOTALS},
     ),
     example={
         "revision": REVISION_EXAMPLE,
@@ -199,21 +196,18 @@ _SIDE: JSONSchema = {
 }
 _CHANGE: Final = component(
     "ProviderChange",
-    (
-        0,
-        open_object(
-            {
-                "change": {
-                    "type": "string",
-                    "enum": ["create", "update", "remove"],
-                    "description": "What happens to the provider.",
-                },
-                "uuid": {**UUID_OR_NULL, "description": "Null if berth is yet to make one."},
-                "name": {**TEXT, "description": "Its name, as it is afterwards."},
-                "before": _SIDE,
-                "after": _SIDE,
-            }
-        ),
+    open_object(
+        {
+            "change": {
+                "type": "string",
+                "enum": ["create", "update", "remove"],
+                "description": "What happens to the provider.",
+            },
+            "uuid": described(UUID_OR_NULL, "Null if berth is yet to make one."),
+            "name": described(TEXT, "Its name, as it is afterwards."),
+            "before": _SIDE,
+            "after": _SIDE,
+        }
     ),
     example={
         "change": "create",
@@ -232,24 +226,25 @@ _CHANGE: Final = component(
 _CREATED: Final = "The custom names that were created."
 _EDITED: Final = component(
     "EditedTree",
-    (
-        0,
-        open_object(
-            {
-                "revision": REVISION,
-                "changes": {
-                    **list_of(ref("ProviderChange")),
-                    "description": "What differed: parents first, and last what is removed.",
-                },
-                "created_resource_classes": {**list_of(TEXT), "description": _CREATED},
-                "created_traits": {**list_of(TEXT), "description": _CREATED},
-            },
-            optional={
-                "etag": {**_ETAG, "description": f"{_ETAG['description']} Not in a dry run."},
-                "providers": {**_LINES, "description": "The tree afterwards; not in a dry run."},
-                "totals": _TOTALS,
-            },
-        ),
+    open_object(
+        {
+            "revision": REVISION,
+            "changes": described(
+                list_of(ref("ProviderChange")),
+                "What differed: parents first, and last what is removed.",
+            ),
+            "created_resource_classes": described(list_of(TEXT), _CREATED),
+            "created_traits": described(list_of(TEXT), _CREATED),
+        },
+        optional={
+            "etag": described(_ETAG, f"{_ETAG['description']} Not without `providers`."),
+            "providers": described(
+                _LINES,
+                "The tree afterwards; not in a dry run, nor if another client has changed it "
+                "since.",
+            ),
+            "totals": _TOTALS,
+        },
     ),
     example={
         "revision": REVISION_EXAMPLE,
@@ -295,7 +290,7 @@ OPERATIONS = (
     _on_tree(
         "GET",
         handler="berth_v1.trees:show_tree",
-        rule=rules.FLEET,
+        rule=rules.TREES_SHOW,
         summary="Show a tree of providers",
         details="The `ETag` stands for exactly what is shown: by default, claims do not change it.",
         query=SHOWING,

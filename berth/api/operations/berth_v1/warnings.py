@@ -6,23 +6,20 @@ from __future__ import annotations
 from typing import Final
 
 from berth.api.operation import component
-from berth.api.operations.fragments import TEXT, open_object
+from berth.api.operations.fragments import TEXT, described, open_object
 
 WARNING: Final = component(
     "Warning",
-    (
-        0,
-        open_object(
-            {
-                "code": {
-                    **TEXT,
-                    "description": "`unknown_provider`, `unknown_aggregate`, `unknown_drain`,"
-                    " `unknown_label`, `limit_ignored`, `relation_without_effect`; there may be"
-                    " others in later versions.",
-                },
-                "at": {**TEXT, "description": "The JSON pointer into the request."},
-            },
-            optional={"reference": TEXT},
-        ),
+    open_object(
+        {
+            "code": described(
+                TEXT,
+                "`unknown_provider`, `unknown_aggregate`, `unknown_drain`,"
+                " `unknown_label`, `limit_ignored`, `relation_without_effect`,"
+                " `request_unknown`; there may be others in later versions.",
+            ),
+            "at": described(TEXT, "The JSON pointer into the request."),
+        },
+        optional={"reference": TEXT},
     ),
 )

@@ -6,6 +6,7 @@ Source: spec/compute-side.md 5.2.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -15,6 +16,7 @@ HYPERTHREADING: Final = "HW_CPU_HYPERTHREADING"
 
 _ARCHITECTURE: Final = "HW_ARCH_"
 _X86: Final = "HW_CPU_X86_"
+_ARM: Final = "HW_CPU_AARCH64_"
 
 #: Flags with the same name as the trait.
 _SAME_WORDS: Final = (
@@ -68,14 +70,27 @@ VENDOR_TRAITS: Final = frozenset(
     _X86 + trait for rules in _OF_VENDOR.values() for _, trait in rules
 )
 
+#: Traits of the same names as the features of 64-bit ARM processors.
+ARM_TRAITS: Final = frozenset(trait for trait in standard_traits() if trait.startswith(_ARM))
+
 #: The traits of architectures.
 ARCHITECTURES: Final = frozenset(
     trait for trait in standard_traits() if trait.startswith(_ARCHITECTURE)
 )
 
 
-def traits_of_flags(flags: frozenset[str], vendor: str = "") -> Iterator[str]:
-    """The traits of a processor with some flags; those that depend on the vendor if known."""
+def traits_of_flags(flags: frozenset[str], machine: str, vendor: str = "") -> Iterator[str]:
+    """The traits of a processor with some flags; those that depend on the vendor if known.
+
+    The same word means something else on another architecture, as `aes` does.
+
+    Args:
+        machine: the architecture, as `uname -m` names it.
+    """
+    if machine == "aarch64":
+        yield from {_ARM + flag.upper() for flag in flags} & ARM_TRAITS
+    if not re.fullmatch("x86_64|i[3-6]86", machine):
+        return
     yield from (_X86 + flag.upper() for flag in flags & _SAME)
     yield from (_X86 + trait for flag in flags & _OTHER.keys() for trait in _OTHER[flag])
     for needed, trait in _OF_VENDOR.get(vendor, ()):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from berth.hosts.drivers.hosts.id_lists import write_id_list
@@ -43,6 +43,24 @@ def cpu_sets(present: frozenset[int], online: frozenset[int], options: HostOptio
     if shared is None:
         shared = frozenset() if dedicated else online
     return CPUSets(shared=shared & online, dedicated=dedicated)
+
+
+def cpu_notices(
+    present: frozenset[int], online: frozenset[int], options: HostOptions, lost: frozenset[int]
+) -> Iterator[str]:
+    """Notices of CPUs that are not offered because they are offline, or are offered on a guess.
+
+    Args:
+        lost: the CPUs whose NUMA node is unknown.
+    """
+    shared = options.cpu_shared or (frozenset() if options.cpu_dedicated else present)
+    if offline := shared - online:
+        yield f"CPUs {write_id_list(offline)} are offline, and are not offered as VCPU"
+    if lost:
+        yield (
+            f"It is unknown on which NUMA node CPUs {write_id_list(lost)} are: each is offered on "
+            "the node of the CPU before it"
+        )
 
 
 def nodes_of(

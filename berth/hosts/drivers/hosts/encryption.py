@@ -21,10 +21,24 @@ _KINDS: Final = {
 }
 
 
-def encryption_devices(slots: Mapping[str, int]) -> Iterator[Device]:
+def unknown_encryption(slots: Mapping[str, int | None], *, who: str) -> Iterator[str]:
+    """A notice of the kinds that are supported for an unknown number of guests.
+
+    Args:
+        who: does not tell the number, and what would.
+    """
+    kinds = [kind.upper().replace("_", "-") for kind, count in slots.items() if count is None]
+    if kinds:
+        yield (
+            f"The host supports {' and '.join(kinds)} for an unknown number of guests, so none is "
+            f"offered: {who}"
+        )
+
+
+def encryption_devices(slots: Mapping[str, int | None]) -> Iterator[Device]:
     """The providers of the kinds that have slots."""
     for kind, (name, trait) in _KINDS.items():
-        if count := slots.get(kind, 0):
+        if count := slots.get(kind):
             yield Device(
                 name=name,
                 address=None,

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from berth.hosts.drivers.hosts.cpus import CPUSets
 from berth.hosts.drivers.hosts.devices import Device
+from berth.hosts.drivers.hosts.id_lists import write_id_list
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,10 @@ class Facts:
     #: All traits that could be detected: the host has no others of them.
     detectable: frozenset[str]
     devices: tuple[Device, ...]
+    #: What is seen and not offered, or offered although it is not known, a sentence each.
+    notices: tuple[str, ...] = ()
+    #: The card of each PCI function, on offer or not, by address.
+    cards: Mapping[str, str] = field(default_factory=dict)
 
 
 def parts_of(
@@ -64,3 +69,23 @@ def parts_of(
             for node, kib in sorted(node_kib.items())
         },
     )
+
+
+def without_cpus(
+    nodes: Mapping[int, Part], with_cpus: Collection[int], of_gpus: Collection[int]
+) -> Iterator[str]:
+    """Notices of NUMA nodes without CPUs: devices present their memory as such nodes.
+
+    Args:
+        nodes: those that are offered.
+        with_cpus: those that have CPUs, on offer or not.
+        of_gpus: those that are the memory of GPUs.
+    """
+    if of_gpus:
+        yield f"NUMA node {write_id_list(of_gpus)} is memory of GPUs, and is not offered"
+    for number, part in nodes.items():
+        if part.memory_kib and number not in with_cpus:
+            yield (
+                f"NUMA node {number} has {part.memory_kib // 1024:,} MiB of memory and no CPUs; it "
+                "is offered: if it belongs to a device, reserve as much"
+            )

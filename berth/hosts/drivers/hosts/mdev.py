@@ -80,7 +80,25 @@ def mdev_devices(parents: Iterable[MdevParent], rules: Sequence[MdevRule]) -> It
                 node=parent.node,
                 counts={rule.resource_class: total},
                 traits=rule.traits,
+                physical=parent.physical,
+                form=rule.type,
             )
+
+
+def mdev_notices(parents: Sequence[MdevParent], rules: Sequence[MdevRule]) -> Iterator[str]:
+    """Notices of mediated devices that are not offered, and of rules without a device."""
+    for parent in parents:
+        rule = _rule_for(parent, rules)
+        if rule and not parent.needs_limit and rule.type not in {*parent.made, *parent.available}:
+            yield f"{parent.name} is not offered: it can have no mediated devices of {rule.type}"
+        others = {kind for kind, count in parent.made.items() if count}
+        if others := others - {rule.type if rule else None}:
+            listed = ", ".join(sorted(others))
+            yield f"{parent.name} has mediated devices of {listed}, which no rule offers"
+    names = {parent.name.lower() for parent in parents}
+    for rule in rules:
+        for name in sorted(rule.parents - names):
+            yield f"options.mdev: the host has no {name} that can have mediated devices"
 
 
 def cut_up(parents: Iterable[MdevParent], rules: Sequence[MdevRule]) -> frozenset[str]:

@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 from berth.hosts.drivers.hosts.devices import PCI_ADDRESS, libvirt_name
 from berth.hosts.drivers.hosts.id_lists import read_id_list
 from berth.hosts.drivers.hosts.names import trait_name
+from berth.hosts.drivers.kept import KEEP_DAYS
 from berth.hosts.errors import BadConfiguration
 from berth.hosts.fields import AbsolutePath, Count, CountOrZero, Ratio, Text
 from berth.hosts.validation import convert
@@ -228,6 +229,8 @@ class HostOptions(Struct, frozen=True, forbid_unknown_fields=True):
     #: Of the whole host. Classes that are not named are left as the service has them.
     reserved: dict[SharedClass, CountOrZero] = {}
     allocation_ratios: dict[SharedClass, Ratio] = {}
+    #: How long what was set on a provider is kept while its device is away.
+    keep_days: CountOrZero = KEEP_DAYS
 
 
 def read_options(driver: str, options: Mapping[str, object], kind: type[_Options]) -> _Options:

@@ -30,6 +30,8 @@ class Function:
     is_network: bool
     #: The nearest NUMA node, if the host knows it.
     node: int | None
+    #: Whether it is a whole GPU of NVIDIA.
+    is_gpu: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +68,32 @@ def pci_devices(functions: Iterable[Function], rules: Sequence[PCIRule]) -> Iter
             node=offered.function.node,
             counts={offered.resource_class: len(together)},
             traits=offered.traits,
+            functions=frozenset(each.function.address for each in together),
+            form="VFS" if offered.function.physical else "",
         )
     if faults:
         raise BadConfiguration(faults)
+
+
+def pci_notices(functions: Sequence[Function], rules: Iterable[PCIRule]) -> Iterator[str]:
+    """A notice of each rule that names a device, and matches none."""
+    for rule in rules:
+        named = rule.functions_of or rule.address
+        if (
+            named
+            and not set("*?") & set(named)
+            and not any(
+                rule.admits(function.address, function.device, function.physical)
+                for function in functions
+            )
+        ):
+            kind = "virtual functions of " if rule.functions_of else ""
+            yield f"options.pci: the host has no {kind}{named} to offer"
+
+
+def cards_of(functions: Iterable[Function]) -> dict[str, str]:
+    """The card of each function, by address: the address of the physical one."""
+    return {function.address: function.physical or function.address for function in functions}
 
 
 def functions_given(

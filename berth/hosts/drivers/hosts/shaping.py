@@ -19,17 +19,22 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
 from typing import Final
 from uuid import UUID, uuid5
 
+from msgspec.structs import replace
+
 from berth.hosts.drivers import Used
+from berth.hosts.drivers.hosts.budget import Budget, total_in_use
+from berth.hosts.drivers.hosts.devices import FORM_TRAIT
 from berth.hosts.drivers.hosts.facts import Facts
 from berth.hosts.drivers.hosts.moving import Move, Placements, Target, move_allocations
 from berth.hosts.drivers.hosts.options import HostOptions, HugePages, Model
 from berth.hosts.drivers.hosts.shares import share_out
 from berth.hosts.drivers.hosts.wanted import (
     MOVING,
+    NUMA_TRAIT,
+    PAGE_SIZE_TRAIT,
     ROOT_CLASSES,
     Place,
     Records,
@@ -39,6 +44,7 @@ from berth.hosts.drivers.hosts.wanted import (
     place_of,
     wanted_providers,
 )
+from berth.hosts.drivers.kept import Keeping, end_traits, unlock
 from berth.hosts.drivers.owned import OWNER_TRAIT
 from berth.hosts.errors import BadProviderTree, ReshapeNeeded
 from berth.hosts.plan import Allocations, amounts_of
@@ -53,7 +59,13 @@ _NOTHING: Final[Mapping[str, Mapping[str, float]]] = {}
 #: Device traits that the driver owns, whoever added them: another card may be plugged in.
 _OF_DEVICES: Final = re.compile(
     r"CUSTOM_PHYSNET_.+|(CUSTOM_)?HW_GPU_CUDA_COMPUTE_CAPABILITY_.+"
-    r"|CUSTOM_GPU_(NVIDIA|TESLA|QUADRO|GEFORCE|GRID|TITAN)_.+"
+    rf"|{FORM_TRAIT}.+|CUSTOM_GPU_(NVIDIA|TESLA|QUADRO|GEFORCE|GRID|TITAN)_.+"
+)
+
+#: Further traits that the driver gives to parts of a host and to devices.
+_REPORTED: Final = re.compile(
+    rf"{OWNER_TRAIT}|{NUMA_TRAIT}|{PAGE_SIZE_TRAIT}.+|HW_NIC_SRIOV"
+    r"|HW_CPU_X86_(AMD_SEV|AMD_SEV_ES|INTEL_TDX)"
 )
 
 
@@ -86,10 +98,13 @@ class Shaper:
 
     Args:
         facts: what the host has.
-        used: called only for what is no longer wanted; None: the usage is unknown.
+        used: called only for what is no longer wanted, or in another form; None: the usage is
+            unknown.
+        allocations: of the tree's consumers, which are edited; None: nothing may move.
         firsts: by class, the initial record of the whole host if nothing is configured.
         movable: classes of devices of which the driver knows which device each consumer on the root
             uses, so that the devices are reported while the root still has some.
+        keeping: how long what was set on providers is kept while they are away.
     """
 
     def __init__(
@@ -101,19 +116,22 @@ class Shaper:
         *,
         placements: Placements,
         used: Used | None,
+        allocations: Allocations | None = None,
         firsts: Mapping[str, Mapping[str, float]] = _NOTHING,
         movable: Collection[str] = (),
+        keeping: Keeping | None = None,
     ) -> None:
         self._tree = tree
         self._root = root
-        self._options = options
         self._placements = placements
-        self._used = used
+        self._allocations = allocations
+        self._used = used if allocations is None else _used_in(allocations)
         self._firsts = firsts
         self._movable = frozenset(movable)
         self._detectable = facts.detectable
+        self._keeping = keeping or Keeping(0)
         #: Notices for the operator, a sentence each.
-        self.notices: list[str] = []
+        self.notices = [*facts.notices]
         self._follow_root()
         #: The root and the driver's providers below it, by name, parents first.
         self._own = {
@@ -121,7 +139,8 @@ class Shaper:
             for data in map(tree.data, tree.get_provider_uuids(root.uuid))
             if data.uuid == root.uuid or self._is_own(data)
         }
-        self._wanted = dict(self._possible(wanted_providers(facts, options, root.name)))
+        self._options = self._with_pages(facts, options)
+        self._wanted = dict(self._possible(wanted_providers(facts, self._options, root.name)))
         self._records: dict[str, Records] = {
             name: {
                 resource_class: dict(record)
@@ -129,35 +148,56 @@ class Shaper:
             }
             for name, wanted_provider in self._wanted.items()
         }
+        budget = Budget(
+            self._wanted,
+            self._records,
+            self._own,
+            root=root.name,
+            are_pages_apart=self._options.huge_pages is HugePages.PROVIDERS,
+            cards=facts.cards,
+            used=self._used,
+        )
+        self.notices += budget.settle()
+        #: Devices of another form than before, which is in use.
+        self._unchanged = budget.unchanged
+        #: A request for them finds nothing, and is not refused as unknown.
+        self._expected = budget.withheld
 
     def reports(self, name: str) -> bool:
         """Whether a provider of this name is wanted, and the driver's."""
         return name in self._wanted
+
+    def offers(self, name: str, resource_class: str) -> int:
+        """The total of a class that a provider is to offer."""
+        total: int = self._records.get(name, {}).get(resource_class, _EMPTY)["total"]
+        return total
 
     def why_moving(self) -> str:
         """A sentence that says what has to move; empty if nothing has to."""
         planned = "; ".join(map(str, self._planned_moves()))
         return f"To move: {planned}" if planned else ""
 
-    def shape(self, allocations: Allocations | None) -> None:
-        """Edit the tree, and the allocations if they are given.
+    def shape(self) -> None:
+        """Edit the tree, and the allocations if they were given.
 
         Raises:
             ReshapeNeeded: inventory has to move, and no allocations are given.
             ReshapeFailed, BadProviderTree: it is impossible.
         """
-        planned = list(self._planned_moves())
+        planned, allocations, used = list(self._planned_moves()), self._allocations, self._used
         if planned and allocations is None:
             raise ReshapeNeeded(self.why_moving())
         for move in planned:
             self._carry_over(move)
         self._begin()
-        used = self._used if allocations is None else _used_in(allocations)
+        self._tree.expected_classes |= self._expected
         self._hold_up_devices(used)
         self._hold_up_reserves()
-        self._tell_of_new_pages(used)
         kept = self._kept(planned, used)
         self._place_providers()
+        for name, data in self._own.items():
+            for resource_class, record in self._records.get(name, {}).items():
+                unlock(record, data.inventory.get(resource_class, _EMPTY))
         for name in {**self._own, **self._wanted}:
             self._tree.update_inventory(name, self._records.get(name, {}) | kept.get(name, {}))
         if allocations is not None:
@@ -165,7 +205,8 @@ class Shaper:
             move_allocations(allocations, moves, self._placements)
         self._remove_providers(kept)
         for provider in self._wanted.values():
-            self._write_traits(provider)
+            if provider.name not in self._unchanged:
+                self._write_traits(provider)
 
     # --- What there is, and what can be -----------------------------------------------------------
 
@@ -205,15 +246,49 @@ class Shaper:
                 if provider.place:
                     raise BadProviderTree([f"{theirs}; rename or remove it"])
                 self.notices.append(f"{theirs}; the device is left to its owner")
-            elif not provider.place and (
-                on_root := (provider.records.keys() - self._movable) & self._root.inventory.keys()
-            ):
+            elif on_root := self._on_root(provider):
                 self.notices.append(
                     f"{name} is not reported, because {', '.join(sorted(on_root))} is on "
                     f"{self._root.name} itself, and the device of each consumer is unknown"
                 )
             else:
                 yield name, provider
+
+    def _on_root(self, provider: Wanted) -> set[str]:
+        """The classes of the root that may be a device, and cannot be moved to it.
+
+        Those of mediated devices were VGPU there, whatever the device offers them as.
+        """
+        if provider.device is None:
+            return set()
+        is_gpu = provider.device.form and not provider.device.functions
+        classes = provider.records.keys() | ({"VGPU"} if is_gpu else set())
+        return (classes - self._movable) & self._root.inventory.keys()
+
+    def _with_pages(self, facts: Facts, options: HostOptions) -> HostOptions:
+        """The options, with huge pages left in the other memory as long as that is in use.
+
+        It is unknown how much of it is in pages, so that they could be offered a second time.
+        """
+        if options.huge_pages is HugePages.MEMORY or not facts.whole.huge_kib:
+            return options
+        places = {
+            data.name: place
+            for data in self._own.values()
+            if (place := place_of(data.name, self._root.name)) and "MEMORY_MB" in data.inventory
+        }
+        holders = ", ".join(filter(self._may_be_in_use, places))
+        if not holders or any(place.pages is not None for place in places.values()):
+            return options
+        self.notices.append(
+            f"Huge pages are not offered separately, because MEMORY_MB of {holders} "
+            f"{'is' if self._used else 'may be'} allocated, in pages or not: release that first"
+        )
+        return replace(options, huge_pages=HugePages.MEMORY)
+
+    def _may_be_in_use(self, name: str) -> bool:
+        uuid = self._own[name].uuid
+        return self._used is None or self._used(uuid).get("MEMORY_MB", 0) > 0
 
     # --- What moves -------------------------------------------------------------------------------
 
@@ -248,7 +323,7 @@ class Shaper:
         for provider in self._wanted.values():
             if (
                 provider.place
-                and resource_class in provider.records
+                and self.offers(provider.name, resource_class)
                 and provider.place.pages == (place.pages if apart else None)
                 and (not by_node or place.node in (None, provider.place.node))
             ):
@@ -350,22 +425,6 @@ class Shaper:
                     else:
                         record["total"] = reserved
 
-    def _tell_of_new_pages(self, used: Used | None) -> None:
-        """Say that huge pages that are now counted separately may be in use already.
-
-        Their users have allocations of the host's memory, and it is unknown how much of it is in
-        pages.
-        """
-        for provider in self._wanted.values():
-            if provider.place and provider.place.pages and provider.name not in self._own:
-                holding = self._own.get(provider.parent or "", self._root)
-                if in_use := used(holding.uuid).get("MEMORY_MB", 0) if used else 0:
-                    self.notices.append(
-                        f"{provider.name} now offers huge pages separately, while {in_use} "
-                        f"MEMORY_MB of {holding.name} are allocated: huge pages that guests "
-                        f"already use are offered a second time until those guests are gone"
-                    )
-
     def _move(self, planned: _PlannedMove) -> Move:
         resource_class = planned.resource_class
         targets = []
@@ -394,10 +453,7 @@ class Shaper:
                 if amount:
                     # Exactly what is allocated and reserved: more would be offered, and with less,
                     # a consumer could not rewrite its other allocations.
-                    total = ceil(amount / record.get("allocation_ratio", 1.0))
-                    full = (
-                        {**record, "total": total + record.get("reserved", 0)} if used else record
-                    )
+                    full = {**record, "total": total_in_use(record, amount)} if used else record
                     kept.setdefault(data.name, {})[resource_class] = full
                     self.notices.append(
                         f"The host no longer has {resource_class} for {data.name}; it stays "
@@ -424,7 +480,12 @@ class Shaper:
         for name in reversed(self._own):
             if name in self._wanted or name in kept or name == self._root.name:
                 continue
-            data = self._tree.data(name)
+            data, before = self._tree.data(name), self._own[name]
+            if self._is_away(before) and (
+                notice := self._keeping.keep(self._tree, before, self._reported(before))
+            ):
+                self.notices.append(notice)
+                continue
             below = [
                 child
                 for child in map(self._tree.data, self._tree.get_provider_uuids(name))
@@ -439,13 +500,33 @@ class Shaper:
                 self._tree.move(child.uuid, data.parent_uuid)
             self._tree.remove(data.uuid)
 
+    def _is_away(self, data: ProviderData) -> bool:
+        """Whether a provider is not wanted because the host lacks it, and not because of the
+        model."""
+        place = place_of(data.name, self._root.name)
+        return place is None or (
+            (place.node is not None) == (self._options.model is Model.NUMA)
+            and (place.pages is None or self._options.huge_pages is HugePages.PROVIDERS)
+        )
+
+    def _reported(self, data: ProviderData) -> set[str]:
+        """The traits of a provider that the driver may have given it."""
+        of_rules = [rule.traits for rule in self._options.pci]
+        of_rules += [rule.traits for rule in self._options.mdev]
+        return set().union(*of_rules) | {
+            trait
+            for trait in data.traits
+            if _REPORTED.fullmatch(trait) or _OF_DEVICES.fullmatch(trait)
+        }
+
     def _write_traits(self, provider: Wanted) -> None:
         """Set the driver's traits; others, of the operator or other agents, stay."""
         current = self._tree.data(provider.name).traits
         mine = frozenset(self._detectable if provider.parent is None else ())
         if provider.place is None:
             mine = frozenset(filter(_OF_DEVICES.fullmatch, current))
-        self._tree.update_traits(provider.name, (current - mine) | provider.traits)
+        others = current - mine - end_traits(current)
+        self._tree.update_traits(provider.name, others | provider.traits)
 
 
 def _used_in(allocations: Allocations) -> Used:

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from berth.hosts.drivers.hosts.devices import PCI_ADDRESS, Device
 from berth.hosts.drivers.hosts.facts import Facts, Part
 from berth.hosts.drivers.hosts.options import HostOptions, HugePages, Model
 from berth.hosts.drivers.hosts.shares import share_out
@@ -58,6 +59,8 @@ class Wanted:
     traits: frozenset[str]
     #: None for a device.
     place: Place | None
+    #: None for a place.
+    device: Device | None = None
 
 
 _PLACE: Final = re.compile(r"(?:NUMA(?P<node>\d+))?(?:(?(node)_)PAGES_(?P<pages>\d+))?")
@@ -81,6 +84,13 @@ def place_of(name: str, root: str) -> Place | None:
 def is_device(name: str, root: str) -> bool:
     """Whether a provider's name is that of a device."""
     return _DEVICE.fullmatch(_rest_of(name, root)) is not None
+
+
+def device_address(name: str, root: str) -> str | None:
+    """The address of the PCI device whose provider this is; None if it is no PCI device."""
+    digits = re.findall(r"[0-9a-f]+", _rest_of(name, root).lower().removeprefix("pci_"))
+    address = "{}:{}:{}.{}".format(*digits) if len(digits) == 4 else ""
+    return address if PCI_ADDRESS.fullmatch(address) else None
 
 
 def local_name(name: str) -> str:
@@ -116,8 +126,9 @@ def wanted_providers(facts: Facts, options: HostOptions, root: str) -> dict[str,
                     name: _record(count, max_unit=device.unit_max or count)
                     for name, count in sorted(device.counts.items())
                 },
-                traits=device.traits | {OWNER_TRAIT},
+                traits=device.traits_with_form | {OWNER_TRAIT},
                 place=None,
+                device=device,
             )
         )
     return {provider.name: provider for provider in listed}

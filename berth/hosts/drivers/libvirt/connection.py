@@ -30,12 +30,15 @@ from berth.hosts.drivers.libvirt.xml_documents import (
     read_node_device,
 )
 from berth.hosts.drivers.linux.files import HostFiles
+from berth.hosts.drivers.linux.memory import device_nodes
 from berth.hosts.drivers.linux.topology import linked_nodes
 from berth.hosts.errors import HostUnreadable
 
 LOG = logging.getLogger(__name__)
 
 Told = TypeVar("Told")
+#: Takes a sentence about what libvirt cannot say.
+_Tell = Callable[[str], None]
 
 _GIB: Final = 1024**3
 
@@ -71,18 +74,20 @@ class LibvirtHost:
         self._uri = uri
         #: The library has no type hints.
         self._connection: Any = None
+        #: What was logged, so that it is not logged in every pass.
+        self._said: set[str] = set()
 
     def machine(self) -> Machine:
         """Read what the host has."""
-        return self._ask(_machine)
+        return self._ask(partial(_machine, tell=self._tell))
 
     def devices(self) -> NodeDevices:
         """Read the devices on the PCI bus, and those related to mediated devices."""
-        return self._ask(_devices)
+        return self._ask(partial(_devices, tell=self._tell))
 
     def guests(self) -> list[Guest]:
         """Read all domains; one that disappears meanwhile is left out."""
-        return self._ask(_guests)
+        return self._ask(partial(_guests, tell=self._tell))
 
     def disk_gib(self, directory: Path) -> int:
         """The size of a directory's file system, in whole GiB."""
@@ -102,6 +107,11 @@ class LibvirtHost:
             with suppress(libvirt.libvirtError):
                 connection.close()
 
+    def _tell(self, sentence: str) -> None:
+        if sentence not in self._said:
+            self._said.add(sentence)
+            LOG.warning("%s", sentence)
+
     def _ask(self, question: Callable[[Any], Told]) -> Told:
         try:
             if self._connection is None or not self._connection.isAlive():
@@ -117,10 +127,10 @@ class LibvirtHost:
             raise HostUnreadable(f"libvirt at {self._uri}: {error}") from error
 
 
-def _machine(connection: Any) -> Machine:
+def _machine(connection: Any, *, tell: _Tell) -> Machine:
     capabilities = read_capabilities(connection.getCapabilities())
     _, online, _ = connection.getCPUMap()
-    of_guests = _of_guests(connection.getDomainCapabilities)
+    of_guests = _of_guests(connection.getDomainCapabilities, tell)
     present = frozenset(range(len(online)))
     without_cell = present.difference(*(cell.cpus for cell in capabilities.cells))
     return Machine(
@@ -128,35 +138,38 @@ def _machine(connection: Any) -> Machine:
         connection.getInfo()[1],
         present,
         frozenset(cpu for cpu, is_online in enumerate(online) if is_online),
-        _cpu_features(connection, capabilities, of_guests),
+        _cpu_features(connection, capabilities, of_guests, tell),
         {} if of_guests is None else read_encryption_slots(of_guests),
         linked_nodes(HostFiles(Path("/")), without_cell),
+        device_nodes(HostFiles(Path("/"))),
     )
 
 
 def _cpu_features(
-    connection: Any, capabilities: Capabilities, of_guests: str | None
+    connection: Any, capabilities: Capabilities, of_guests: str | None, tell: _Tell
 ) -> frozenset[str]:
     """The features of the CPU model that guests get by default, or else the host's."""
     model = None if of_guests is None else read_host_model(of_guests)
     cpu = model or capabilities.cpu
     if cpu is None:
+        tell("libvirt does not know the host's CPU, so no traits of CPUs are reported")
         return frozenset()
     # Features that are part of the model are listed only on request.
     whole = _of_guests(
-        lambda: connection.baselineCPU([cpu], libvirt.VIR_CONNECT_BASELINE_CPU_EXPAND_FEATURES)
+        lambda: connection.baselineCPU([cpu], libvirt.VIR_CONNECT_BASELINE_CPU_EXPAND_FEATURES),
+        tell,
     )
     return read_cpu_features(whole or cpu)
 
 
-def _devices(connection: Any) -> NodeDevices:
+def _devices(connection: Any, *, tell: _Tell) -> NodeDevices:
     parents, mdevs, functions = [], [], []
     for device in connection.listAllDevices(
         libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_MDEV_TYPES
         | libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_MDEV
         | libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_PCI_DEV
     ):
-        for document in _read(_listed, _where_there(device.XMLDesc)) or ():
+        for document in _read(_listed, _where_there(device.XMLDesc), tell) or ():
             match document:
                 case MdevParent():
                     parents.append(document)
@@ -179,21 +192,21 @@ def _listed(text: str) -> list[MdevParent | Mdev | Function]:
     return list(read_node_device(text))
 
 
-def _guests(connection: Any) -> list[Guest]:
+def _guests(connection: Any, *, tell: _Tell) -> list[Guest]:
     guests = []
     for domain in connection.listAllDomains():
         read = partial(read_guest, is_running=bool(_where_there(domain.isActive)))
-        if (guest := _read(read, _where_there(domain.XMLDesc))) is not None:
+        if (guest := _read(read, _where_there(domain.XMLDesc), tell)) is not None:
             guests.append(guest)
     return guests
 
 
-def _read(reader: Callable[[str], Told], text: str | None) -> Told | None:
+def _read(reader: Callable[[str], Told], text: str | None, tell: _Tell) -> Told | None:
     """Read one document; skip a malformed one, so that it does not hide the others."""
     try:
         return None if text is None else reader(text)
     except (HostUnreadable, ValueError) as error:
-        LOG.warning("Skipping one of libvirt's documents: %s: %.200s", error, text)
+        tell(f"Skipping one of libvirt's documents: {error}: {text:.200}")
         return None
 
 
@@ -213,7 +226,7 @@ def _where_there(question: Callable[[], Told]) -> Told | None:
         return None
 
 
-def _of_guests(question: Callable[[], Told]) -> Told | None:
+def _of_guests(question: Callable[[], Told], tell: _Tell) -> Told | None:
     """Call libvirt about what guests get; return None if it cannot say on this host.
 
     libvirt reports an unknown CPU as an internal error. Errors of its CPU driver do not depend on
@@ -221,10 +234,10 @@ def _of_guests(question: Callable[[], Told]) -> Told | None:
     hypervisor, and are the same the next time.
     """
     try:
-        return _where_there(question)
+        return question()
     except libvirt.libvirtError as error:
         is_of_cpus = error.get_error_domain() == libvirt.VIR_FROM_CPU
-        if not is_of_cpus and error.get_error_code() not in _NOT_FOR_GUESTS:
+        if not is_of_cpus and error.get_error_code() not in _ABSENT | _NOT_FOR_GUESTS:
             raise
-        LOG.debug("libvirt does not know: %s", error)
+        tell(f"CPU features and encrypted memory may be missing; libvirt does not say: {error}")
         return None

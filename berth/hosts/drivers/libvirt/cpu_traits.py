@@ -12,6 +12,7 @@ from typing import Final
 
 from berth.hosts.drivers.hosts.cpu_traits import (
     ARCHITECTURES,
+    ARM_TRAITS,
     FLAG_TRAITS,
     HYPERTHREADING,
     traits_of_flags,
@@ -29,11 +30,11 @@ _FLAGS: Final[Mapping[str, str]] = {
 }
 
 #: The traits that the driver removes from a host that does not have them: those that it can detect.
-DETECTABLE: Final = FLAG_TRAITS | ARCHITECTURES | {HYPERTHREADING}
+DETECTABLE: Final = FLAG_TRAITS | ARM_TRAITS | ARCHITECTURES | {HYPERTHREADING}
 
 
 def cpu_traits(features: Iterable[str], *, arch: str, has_hyperthreads: bool) -> frozenset[str]:
     """The traits of a host."""
     flags = frozenset(_FLAGS.get(name, re.sub("[-.]", "_", name)) for name in features)
-    traits = frozenset(traits_of_flags(flags)) & standard_traits()
+    traits = frozenset(traits_of_flags(flags, arch)) & standard_traits()
     return traits | traits_of_machine(arch, has_threads=has_hyperthreads)

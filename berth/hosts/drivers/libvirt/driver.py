@@ -13,16 +13,27 @@ import logging
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Final
 
 from berth.hosts.drivers import Used
+from berth.hosts.drivers.hosts.id_lists import write_id_list
 from berth.hosts.drivers.hosts.moving import allocated_on, transfer
 from berth.hosts.drivers.hosts.notices import Notices
 from berth.hosts.drivers.hosts.options import Placement
 from berth.hosts.drivers.hosts.pci import Function, functions_given
 from berth.hosts.drivers.hosts.shaping import Shaper, counts_disk
-from berth.hosts.drivers.libvirt.gpus import GPU, DeviceLocator, Placing, Unattributed, gpus_of
+from berth.hosts.drivers.kept import Keeping
+from berth.hosts.drivers.libvirt.gpus import (
+    GPU,
+    DeviceLocator,
+    Placing,
+    Unattributed,
+    devices_by_guest,
+    gpus_of,
+)
 from berth.hosts.drivers.libvirt.host_facts import (
+    device_notices,
     devices_of,
     facts_of,
     node_of_cpus,
@@ -64,6 +75,7 @@ class LibvirtDriver:
         #: Consumers whose GPU was unknown at the last move.
         self.unattributed: tuple[Unattributed, ...] = ()
         self._notices = Notices()
+        self.keeping = Keeping(options.keep_days)
         #: By root and resource class, what the last move left on the root for unattributed
         #: consumers.
         self._left: dict[tuple[str, str], int] = {}
@@ -124,6 +136,7 @@ class LibvirtDriver:
             self._options,
             node_of=self._node_of,
             disk_gib=self._disk_gib(provider_tree, root),
+            functions=node_devices.functions,
         )
         with provider_tree.transaction():
             shaper = Shaper(
@@ -133,10 +146,16 @@ class LibvirtDriver:
                 self._options,
                 placements=self._placements(machine),
                 used=self.used,
+                keeping=self.keeping,
+                allocations=allocations,
                 firsts=_FIRSTS,
                 movable={rule.resource_class for rule in self._options.mdev},
             )
-            gpus = [gpu for gpu in gpus_of(cut) if shaper.reports(f"{root.name}_{gpu.device}")]
+            gpus = [
+                replace(gpu, total=total)
+                for gpu in gpus_of(cut)
+                if (total := shaper.offers(f"{root.name}_{gpu.device}", gpu.resource_class))
+            ]
             left = left_before(provider_tree, root)
             moving = self._vgpus_to_move(root, gpus, left, is_asking=allocations is None)
             if allocations is None:
@@ -147,7 +166,7 @@ class LibvirtDriver:
                 }
                 self._ask(provider_tree, root, shaper.why_moving() or moving, given)
             self._recall(provider_tree, root, gpus, left)
-            shaper.shape(allocations)
+            shaper.shape()
             carried: dict[str, int] = {}
             if allocations is not None and moving:
                 carried = self._move_vgpus(
@@ -159,7 +178,10 @@ class LibvirtDriver:
             if allocations is not None:
                 self._heal(provider_tree, root, allocations)
         refused = [refusal.sentence for refusal in self._refused.get(root.uuid, ())]
-        self._notices.tell([*shaper.notices, *self._unplaced(root, gpus), *refused])
+        notices = device_notices(node_devices, self._options)
+        if allocations is None:
+            notices += self._unclaimed(provider_tree, root, gpus, node_devices.mdevs)
+        self._notices.tell([*shaper.notices, *notices, *self._unplaced(root, gpus), *refused])
 
     def _disk_gib(self, tree: ProviderTree, root: ProviderData) -> int:
         disk = self._options.disk
@@ -404,6 +426,38 @@ class LibvirtDriver:
         wanted = {rule.resource_class for rule in self._options.mdev}
         for name in sorted((wanted - {gpu.resource_class for gpu in gpus}) & root.inventory.keys()):
             yield f"{root.name} has {name}, but there is no GPU to move it to"
+
+    def _unclaimed(
+        self, tree: ProviderTree, root: ProviderData, gpus: Sequence[GPU], mdevs: Sequence[Mdev]
+    ) -> Iterator[str]:
+        """Notices of vGPUs and CPUs that running guests have, and nobody has allocated."""
+        dedicated = self._options.cpu_dedicated
+        if self.used is None or not (gpus or dedicated):
+            return
+        classes = {gpu.resource_class for gpu in gpus} | {"PCPU"}
+        used = {
+            data.uuid: self.used(data.uuid)
+            for data in map(tree.data, tree.get_provider_uuids(root.uuid))
+            if data.generation is not None and classes & data.inventory.keys()
+        }
+        guests = [guest for guest in self._host.guests() if guest.is_running]
+        has = sum(devices_by_guest(guests, mdevs).values(), Counter[str]())
+        for gpu in gpus:
+            name, child = gpu.resource_class, tree.data(f"{root.name}_{gpu.device}")
+            places = (used.get(data.uuid, {}) for data in (root, child))
+            allocated = sum(place.get(name, 0) for place in places)
+            if has[gpu.device] > allocated:
+                yield (
+                    f"Guests have {has[gpu.device]} {name} of {child.name}, and {allocated} are "
+                    "allocated: the others are offered although they are in use"
+                )
+        pinned = frozenset().union(*(pin for guest in guests for pin in guest.pins)) & dedicated
+        allocated = sum(of_one.get("PCPU", 0) for of_one in used.values())
+        if len(pinned) > allocated:
+            yield (
+                f"Guests are pinned to CPUs {write_id_list(pinned)} of cpu_dedicated, and "
+                f"{allocated} PCPU are allocated: the others are offered although they are in use"
+            )
 
 
 def _pci_provider(root: ProviderData, address: str) -> str:

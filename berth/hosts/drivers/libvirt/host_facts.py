@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from berth.hosts.drivers.hosts.cpus import cpu_sets, nodes_of
+from berth.hosts.drivers.hosts.cpus import cpu_notices, cpu_sets, nodes_of
 from berth.hosts.drivers.hosts.devices import Device, each_once
-from berth.hosts.drivers.hosts.encryption import encryption_devices
-from berth.hosts.drivers.hosts.facts import Facts, parts_of
-from berth.hosts.drivers.hosts.mdev import mdev_devices
+from berth.hosts.drivers.hosts.encryption import encryption_devices, unknown_encryption
+from berth.hosts.drivers.hosts.facts import Facts, parts_of, without_cpus
+from berth.hosts.drivers.hosts.mdev import MdevParent, mdev_devices, mdev_notices
 from berth.hosts.drivers.hosts.options import HostOptions, Model, Placement
-from berth.hosts.drivers.hosts.pci import pci_devices
+from berth.hosts.drivers.hosts.pci import Function, cards_of, pci_devices, pci_notices
 from berth.hosts.drivers.libvirt.cpu_traits import DETECTABLE, cpu_traits
 from berth.hosts.drivers.libvirt.machine import Machine, NodeDevices
 from berth.hosts.drivers.libvirt.xml_documents import Cell, Guest
@@ -40,8 +40,12 @@ def facts_of(
     *,
     node_of: Mapping[int, int],
     disk_gib: int,
+    functions: Sequence[Function] = (),
 ) -> Facts:
     """What a host has.
+
+    Args:
+        functions: all PCI functions, on offer or not.
 
     Raises:
         BadConfiguration: the options name something that the host does not have.
@@ -51,39 +55,63 @@ def facts_of(
         raise BadConfiguration(
             ["driver libvirt, options.model: libvirt reports no NUMA nodes here; use flat"]
         )
+    of_gpus = [cell for cell in capabilities.cells if cell.id in machine.of_gpus and not cell.cpus]
+    cells = [cell for cell in capabilities.cells if cell not in of_gpus]
     whole, nodes = parts_of(
         cpu_sets(machine.present_cpus, machine.online_cpus, options),
         node_of,
-        {cell.id: cell.memory_kib for cell in capabilities.cells},
-        {cell.id: cell.huge_kib for cell in capabilities.cells},
-        total_kib=machine.memory_mib * 1024,
+        # A CPU may be on a node of which libvirt tells nothing.
+        {**dict.fromkeys(node_of.values(), 0), **{cell.id: cell.memory_kib for cell in cells}},
+        {cell.id: cell.huge_kib for cell in cells},
+        total_kib=machine.memory_mib * 1024 - sum(cell.memory_kib for cell in of_gpus),
     )
     traits = cpu_traits(
         machine.cpu_features, arch=capabilities.arch, has_hyperthreads=capabilities.has_hyperthreads
     )
-    return Facts(whole, nodes, disk_gib, traits, DETECTABLE, tuple(devices))
+    placed = machine.resting_on.keys() | {cpu for cell in cells for cpu in cell.cpus}
+    lost = machine.online_cpus - placed if cells else frozenset()
+    notices = (
+        *cpu_notices(machine.present_cpus, machine.online_cpus, options, lost),
+        *without_cpus(nodes, set(node_of.values()), [cell.id for cell in of_gpus]),
+        *unknown_encryption(machine.encryption_slots, who="libvirt says it from 8.0 on"),
+    )
+    return Facts(
+        whole, nodes, disk_gib, traits, DETECTABLE, tuple(devices), notices, cards_of(functions)
+    )
 
 
 def devices_of(
-    node_devices: NodeDevices, encryption_slots: Mapping[str, int], options: HostOptions
+    node_devices: NodeDevices, encryption_slots: Mapping[str, int | None], options: HostOptions
 ) -> tuple[list[Device], list[Device]]:
     """All devices on offer, and those of them that are divided into mediated ones.
 
     Raises:
         BadConfiguration: a rule selects devices that cannot be offered together.
     """
+    cut = list(mdev_devices(_parents(node_devices), options.mdev))
+    slots = encryption_devices(encryption_slots)
+    devices = list(each_once(pci_devices(node_devices.functions, options.pci), cut, slots))
+    return devices, [device for device in cut if device in devices]
+
+
+def device_notices(node_devices: NodeDevices, options: HostOptions) -> list[str]:
+    """Notices of devices that are not offered, and of rules without a device."""
+    return [
+        *pci_notices(node_devices.functions, options.pci),
+        *mdev_notices(_parents(node_devices), options.mdev),
+    ]
+
+
+def _parents(node_devices: NodeDevices) -> list[MdevParent]:
+    """The parents, with the number of their mediated devices."""
     made = Counter((mdev.parent, mdev.type) for mdev in node_devices.mdevs)
-    parents = [
+    return [
         replace(
             parent,
             made={kind: count for (name, kind), count in made.items() if name == parent.name},
         )
         for parent in node_devices.parents
     ]
-    cut = list(mdev_devices(parents, options.mdev))
-    slots = encryption_devices(encryption_slots)
-    devices = list(each_once(pci_devices(node_devices.functions, options.pci), cut, slots))
-    return devices, [device for device in cut if device in devices]
 
 
 def shares_of(guest: Guest, cells: Sequence[Cell]) -> Placement:

@@ -24,10 +24,12 @@ class Machine:
     online_cpus: frozenset[int]
     #: The features of a guest's CPU, by libvirt's names.
     cpu_features: frozenset[str]
-    #: The number of guests with encrypted memory, by kind (`sev`, `sev_es`).
-    encryption_slots: Mapping[str, int] = field(default_factory=dict)
+    #: The number of guests with encrypted memory, by kind (`sev`, `sev_es`); None if it is unknown.
+    encryption_slots: Mapping[str, int | None] = field(default_factory=dict)
     #: The NUMA nodes of CPUs that are missing from the capabilities because they are offline.
     resting_on: Mapping[int, int] = field(default_factory=dict)
+    #: The NUMA nodes that are the memory of GPUs.
+    of_gpus: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,13 +117,19 @@ def read_host_model(text: str) -> str | None:
     return None
 
 
-def read_encryption_slots(text: str) -> dict[str, int]:
-    """Read the number of guests with encrypted memory from domain capabilities, by kind."""
-    sev = _parse(text).find("features/sev[@supported='yes']")
+def read_encryption_slots(text: str) -> dict[str, int | None]:
+    """Read the number of guests with encrypted memory from domain capabilities, by kind; None where
+    libvirt (before 8.0) says only that it is supported."""
+    features = _parse(text)
+    sev = features.find("features/sev[@supported='yes']")
+    tdx = features.find("features/tdx[@supported='yes']")
+    of_tdx: dict[str, int | None] = {} if tdx is None else {"tdx": None}
     if sev is None:
-        return {}
+        return of_tdx
     kinds = {"sev": "maxGuests", "sev_es": "maxESGuests"}
-    return {kind: int(sev.findtext(name, "0")) for kind, name in kinds.items()}
+    numbers = {kind: sev.findtext(name) for kind, name in kinds.items()}
+    slots = {kind: None if number is None else int(number) for kind, number in numbers.items()}
+    return slots | of_tdx
 
 
 def read_cpu_features(text: str) -> frozenset[str]:

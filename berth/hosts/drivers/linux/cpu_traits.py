@@ -10,34 +10,45 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from berth.hosts.drivers.hosts.cpu_traits import FLAG_TRAITS, VENDOR_TRAITS, traits_of_flags
+from berth.hosts.drivers.hosts.cpu_traits import (
+    ARM_TRAITS,
+    FLAG_TRAITS,
+    VENDOR_TRAITS,
+    traits_of_flags,
+)
 from berth.hosts.drivers.hosts.names import standard_traits
 from berth.hosts.drivers.linux.files import HostFiles
 from berth.hosts.errors import HostUnreadable
 
 _CPUINFO: Final = "proc/cpuinfo"
 
-_ARM: Final = "HW_CPU_AARCH64_"
 _POWER: Final = "HW_CPU_PPC64LE_"
 
 #: The traits that the driver removes from a host that does not have them: those that it can detect.
 CPU_TRAITS: Final = (
     FLAG_TRAITS
     | VENDOR_TRAITS
-    | {trait for trait in standard_traits() if trait.startswith((_ARM, _POWER))}
+    | ARM_TRAITS
+    | {trait for trait in standard_traits() if trait.startswith(_POWER)}
 )
 
 
-def read_cpu_traits(files: HostFiles) -> frozenset[str]:
-    """The traits of the features that all CPUs of the host have.
+def read_cpu_traits(files: HostFiles, machine: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The traits of the features that all CPUs of the host have, and those that only some have.
+
+    Args:
+        machine: the architecture, as `uname -m` names it.
 
     Raises:
         HostUnreadable: the file cannot be read: a single failure must not remove the traits.
     """
     if not files.text(_CPUINFO):
         raise HostUnreadable(f"{files.path(_CPUINFO)} does not describe the CPUs")
-    traits = [frozenset(_traits_of(block)) for block in _processors(files)]
-    return frozenset.intersection(*traits) & standard_traits() if traits else frozenset()
+    traits = [standard_traits() & set(_traits_of(block, machine)) for block in _processors(files)]
+    if not traits:
+        return frozenset(), frozenset()
+    of_all = frozenset.intersection(*traits)
+    return of_all, frozenset.union(*traits) - of_all
 
 
 def _processors(files: HostFiles) -> Iterator[dict[str, str]]:
@@ -49,9 +60,8 @@ def _processors(files: HostFiles) -> Iterator[dict[str, str]]:
             yield fields
 
 
-def _traits_of(fields: Mapping[str, str]) -> Iterator[str]:
-    flags = frozenset(fields.get("flags", "").split())
-    yield from traits_of_flags(flags, fields.get("vendor_id", ""))
-    yield from (_ARM + word.upper() for word in fields.get("Features", "").split())
+def _traits_of(fields: Mapping[str, str], machine: str) -> Iterator[str]:
+    words = fields.get("Features" if machine == "aarch64" else "flags", "")
+    yield from traits_of_flags(frozenset(words.split()), machine, fields.get("vendor_id", ""))
     if (model := fields.get("cpu", "").split(" ")[0].rstrip(",")).startswith("POWER"):
         yield _POWER + model

@@ -11,6 +11,7 @@ from berth.hosts.drivers import Used
 from berth.hosts.drivers.hosts.moving import Placements
 from berth.hosts.drivers.hosts.notices import Notices
 from berth.hosts.drivers.hosts.shaping import Shaper, counts_disk
+from berth.hosts.drivers.kept import Keeping
 from berth.hosts.drivers.linux.disks import Measure, measure
 from berth.hosts.drivers.linux.host import read_host
 from berth.hosts.drivers.linux.nvml import NVML, find_nvml
@@ -45,6 +46,7 @@ class LinuxDriver:
     ) -> None:
         self.used = used
         self._notices = Notices()
+        self.keeping = Keeping(options.keep_days)
         self._options = options
         self._placements = placements or options.placements.get
         self._nvml = nvml
@@ -78,8 +80,10 @@ class LinuxDriver:
             options,
             placements=self._placements,
             used=self.used,
+            keeping=self.keeping,
+            allocations=allocations,
         )
-        shaper.shape(allocations)
+        shaper.shape()
         self._notices.tell(shaper.notices)
 
     @property

@@ -71,9 +71,10 @@ def read_vgpu_parents(files: HostFiles, functions: Iterable[Function]) -> Iterat
     available: dict[str, Counter[str]] = {}
     nodes: dict[str, int | None] = {}
     for function in functions:
+        if function.physical is None:
+            continue
         path = f"sys/bus/pci/devices/{function.address}/nvidia"
-        current = files.number(f"{path}/current_vgpu_type")
-        if function.physical is None or current is None:
+        if (current := files.number(f"{path}/current_vgpu_type")) is None:
             continue
         nodes[function.physical] = function.node
         if current:

@@ -10,7 +10,7 @@ Source: spec/compute-side.md 5.1.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +19,7 @@ from berth.hosts.drivers.linux.files import HostFiles
 from berth.hosts.errors import HostUnreadable
 
 _NODE: Final = "sys/devices/system/node"
+_GPUS: Final = "proc/driver/nvidia/gpus"
 
 #: The nodes' figures add up if they differ from the host's by at most one part in this many.
 _EXACTNESS: Final = 50
@@ -35,8 +36,19 @@ class Memory:
     huge_kib: Mapping[int, Mapping[int, int]]
 
 
-def read_memory(files: HostFiles, nodes: Sequence[int]) -> Memory:
+def device_nodes(files: HostFiles) -> frozenset[int]:
+    """The NUMA nodes that are the memory of GPUs, as on POWER9 and Grace: only their driver may
+    give it out."""
+    states = (files.text(f"{_GPUS}/{gpu}/numa_status") or "" for gpu in files.names(_GPUS))
+    matches = (re.search(r"^Node:\s*(\d+)\s*$", state, re.MULTILINE) for state in states)
+    return frozenset(int(match[1]) for match in matches if match)
+
+
+def read_memory(files: HostFiles, nodes: Sequence[int], of_devices: Collection[int] = ()) -> Memory:
     """Read the memory of a host with these NUMA nodes.
+
+    Args:
+        of_devices: other nodes, whose memory is not the host's, although the kernel counts it.
 
     Raises:
         HostUnreadable: it cannot be read.
@@ -44,6 +56,7 @@ def read_memory(files: HostFiles, nodes: Sequence[int]) -> Memory:
     total = _meminfo(files, "proc/meminfo")
     if total is None:
         raise HostUnreadable(f"{files.path('proc/meminfo')} does not say how much memory there is")
+    total -= sum(_meminfo(files, f"{_NODE}/node{node}/meminfo") or 0 for node in of_devices)
     return Memory(
         total_kib=total,
         node_kib=dict(zip(nodes, _shares(files, total, nodes), strict=True)),

@@ -3,17 +3,16 @@
 
 A GPU that is not divided is one PGPU. For a divided one, the existing slices are counted by their
 profiles, each of which is a resource class: CUSTOM_MIG_1G_10GB. Possible further slices are not
-counted, since the profiles compete for them.
+counted, since the profiles compete for them. Each GPU or slice that is not offered has a notice.
 Source: spec/compute-side.md 5.4.
 """
 
 from __future__ import annotations
 
 import importlib
-import logging
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Collection
 from typing import Any, Final, Protocol
 
 from berth.hosts.drivers.hosts.devices import Device, libvirt_name
@@ -21,7 +20,14 @@ from berth.hosts.drivers.hosts.names import custom_name, trait_name
 from berth.hosts.drivers.linux.files import HostFiles
 from berth.hosts.drivers.linux.pci import node_of
 
-LOG = logging.getLogger(__name__)
+#: The library's words for errors that are answers: a GPU that cannot be divided, or a driver that
+#: divides none; no slice of that number; a host without NVIDIA's driver.
+_CANNOT_BE_CUT: Final = ("Not Supported", "Function Not Found")
+_NO_SLICE: Final = "Not Found"
+_NO_DRIVER: Final = ("Driver Not Loaded", "NVML Shared Library Not Found")
+
+#: Takes a notice for the operator.
+Tell = Callable[[str], None]
 
 _MIG_PROFILE: Final = re.compile(r"\bMIG (\S+)$")
 
@@ -71,42 +77,57 @@ def find_nvml() -> NVML | None:
     return library
 
 
-def read_nvml(files: HostFiles, nvml: NVML) -> list[Device]:
-    """The GPUs, except for those that do not answer; none without NVIDIA's driver."""
-    try:
-        nvml.nvmlInit()
-    except nvml.NVMLError as error:
-        LOG.debug("No NVIDIA GPUs: %s", error)
-        return []
-    try:
-        return list(_devices(files, nvml))
-    except nvml.NVMLError as error:
-        LOG.warning("The NVIDIA GPUs cannot be read at the moment: %s", error)
-        return []
-    finally:
-        nvml.nvmlShutdown()
+def read_nvml(
+    files: HostFiles, nvml: NVML | None, tell: Tell, unclaimed: Collection[str] = ()
+) -> list[Device]:
+    """The GPUs, except for those that do not answer; none without NVIDIA's driver.
+
+    Args:
+        tell: takes a notice of each GPU and slice that is not offered.
+        unclaimed: the addresses of the GPUs that the kernel lists and that nothing else offers.
+    """
+    devices, lost = [], "NVIDIA's driver does not list it"
+    if nvml is None:
+        lost = "the Python library pynvml is missing; pip install 'berthd[nvidia]'"
+    else:
+        try:
+            nvml.nvmlInit()
+            try:
+                devices = _devices(files, nvml, tell)
+            finally:
+                nvml.nvmlShutdown()
+        except nvml.NVMLError as error:
+            lost = f"NVIDIA's library fails: {error}"
+            if not unclaimed and str(error) not in _NO_DRIVER:
+                tell(f"No GPU is offered: {lost}")
+    for address in sorted(set(unclaimed) - {device.address for device in devices}):
+        tell(f"The GPU {address} is not offered: {lost}")
+    return [device for device in devices if device.counts]
 
 
-def _devices(files: HostFiles, nvml: NVML) -> Iterator[Device]:
+def _devices(files: HostFiles, nvml: NVML, tell: Tell) -> list[Device]:
+    devices = []
     for index in range(nvml.nvmlDeviceGetCount()):
         try:
-            device = _device(files, nvml, nvml.nvmlDeviceGetHandleByIndex(index))
+            devices.append(_device(files, nvml, nvml.nvmlDeviceGetHandleByIndex(index), tell))
         except nvml.NVMLError as error:
             # A GPU that has fallen off the bus says nothing about the others.
-            LOG.warning("The NVIDIA GPU %d cannot be read at the moment: %s", index, error)
-            continue
-        if device.counts:
-            yield device
+            tell(f"The NVIDIA GPU {index} is not offered, because it cannot be read: {error}")
+    return devices
 
 
-def _device(files: HostFiles, nvml: NVML, handle: Any) -> Device:
+def _device(files: HostFiles, nvml: NVML, handle: Any, tell: Tell) -> Device:
+    """A GPU, without counts if it is divided and has no slices."""
     address = _address(nvml.nvmlDeviceGetPciInfo(handle).busId)
     major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
+    counts = Counter({"PGPU": 1})
+    if _is_cut(nvml, handle) and not (counts := _slices(nvml, handle, address, tell)):
+        tell(f"The GPU {address} is not offered: it is in MIG mode, and has no slices to offer")
     return Device(
         name=libvirt_name(address),
         address=address,
         node=node_of(files, address),
-        counts=_slices(nvml, handle) if _is_cut(nvml, handle) else Counter({"PGPU": 1}),
+        counts=counts,
         traits=frozenset(
             {
                 custom_name("GPU", nvml.nvmlDeviceGetName(handle)),
@@ -124,21 +145,28 @@ def _address(bus_id: str | bytes) -> str:
 
 
 def _is_cut(nvml: NVML, handle: Any) -> bool:
+    """Whether a GPU is divided; NVMLError if it does not say."""
     try:
         current, _ = nvml.nvmlDeviceGetMigMode(handle)
-    except nvml.NVMLError:
-        return False
+    except nvml.NVMLError as error:
+        if str(error) in _CANNOT_BE_CUT:
+            return False
+        raise
     return bool(current)
 
 
-def _slices(nvml: NVML, handle: Any) -> Counter[str]:
+def _slices(nvml: NVML, handle: Any, address: str, tell: Tell) -> Counter[str]:
     """The existing slices, by resource class."""
     slices: Counter[str] = Counter()
     for index in range(nvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
         try:
-            part = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
-        except nvml.NVMLError:
+            name = nvml.nvmlDeviceGetName(nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index))
+        except nvml.NVMLError as error:
+            if str(error) != _NO_SLICE:
+                tell(f"Slice {index} of the GPU {address} is not offered: {error}")
             continue
-        if match := _MIG_PROFILE.search(nvml.nvmlDeviceGetName(part)):
+        if match := _MIG_PROFILE.search(name):
             slices[custom_name("MIG", match[1])] += 1
+        else:
+            tell(f"Slice {index} of the GPU {address} is not offered: {name!r} names no profile")
     return slices

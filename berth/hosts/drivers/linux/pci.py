@@ -17,6 +17,9 @@ _DEVICES: Final = "sys/bus/pci/devices"
 
 #: The first digits of the PCI class of network devices.
 _NETWORK: Final = "0x02"
+#: The same of GPUs, and the vendor NVIDIA.
+_DISPLAY: Final = "0x03"
+_NVIDIA: Final = 0x10DE
 
 
 def read_functions(files: HostFiles) -> Iterator[Function]:
@@ -25,12 +28,14 @@ def read_functions(files: HostFiles) -> Iterator[Function]:
         path = f"{_DEVICES}/{address}"
         vendor, product = (files.number(f"{path}/{name}") for name in ("vendor", "device"))
         if vendor is not None and product is not None:
+            physical, kind = files.link(f"{path}/physfn"), files.text(f"{path}/class") or ""
             yield Function(
                 address,
                 (f"{vendor:04x}", f"{product:04x}"),
-                files.link(f"{path}/physfn"),
-                is_network=(files.text(f"{path}/class") or "").startswith(_NETWORK),
+                physical,
+                is_network=kind.startswith(_NETWORK),
                 node=node_of(files, address),
+                is_gpu=vendor == _NVIDIA and physical is None and kind.startswith(_DISPLAY),
             )
 
 

@@ -8,10 +8,11 @@ Source: spec/compute-side.md 5.1.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from berth.hosts.drivers.hosts.cpus import nodes_of
+from berth.hosts.drivers.hosts.id_lists import write_id_list
 from berth.hosts.drivers.linux.files import HostFiles
 from berth.hosts.errors import HostUnreadable
 
@@ -34,6 +35,10 @@ class Topology:
     has_threads: bool
     #: The architecture, as `uname -m` names it.
     machine: str
+    #: What the kernel leaves open, a sentence each.
+    notices: tuple[str, ...] = ()
+    #: The CPUs that run on an unknown node.
+    lost: frozenset[int] = frozenset()
 
 
 def read_topology(files: HostFiles, *, remembered: Mapping[int, int]) -> Topology:
@@ -50,13 +55,17 @@ def read_topology(files: HostFiles, *, remembered: Mapping[int, int]) -> Topolog
     if not online:
         raise HostUnreadable(f"{files.path(_CPU)}/online does not say which CPUs the host has")
     present = (files.id_list(f"{_CPU}/present") or online) | online
-    nodes = tuple(sorted(files.id_list(f"{_NODE}/online") or ())) or (0,)
+    listed = files.id_list(f"{_NODE}/online")
+    if listed is None:
+        listed = frozenset(node for node, _ in files.numbered(_NODE, "node"))
     node_of_cpu = {
         cpu: node
-        for node in nodes
+        for node in sorted(listed)
         for cpu in files.id_list(f"{_NODE}/node{node}/cpulist") or frozenset()
     }
     linked = linked_nodes(files, present - node_of_cpu.keys())
+    unlisted = {cpu: node for cpu, node in linked.items() if cpu in online and node not in listed}
+    nodes = tuple(sorted(listed | set(unlisted.values()))) or (0,)
     return Topology(
         present=present,
         online=online,
@@ -65,7 +74,18 @@ def read_topology(files: HostFiles, *, remembered: Mapping[int, int]) -> Topolog
         has_threads=_has_threads(files),
         # Kernels before 6.1 do not have it in procfs; use the running kernel's.
         machine=files.text("proc/sys/kernel/arch") or os.uname().machine,
+        notices=tuple(_notices(unlisted)),
+        lost=online - node_of_cpu.keys() - linked.keys() if node_of_cpu else frozenset(),
     )
+
+
+def _notices(unlisted: Mapping[int, int]) -> Iterator[str]:
+    for node in sorted(set(unlisted.values())):
+        cpus = write_id_list(cpu for cpu, theirs in unlisted.items() if theirs == node)
+        yield (
+            f"CPUs {cpus} are on NUMA node {node}, which the kernel does not list as online: they "
+            "are offered there, without memory"
+        )
 
 
 def linked_nodes(files: HostFiles, cpus: Iterable[int]) -> dict[int, int]:

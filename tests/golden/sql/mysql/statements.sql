@@ -23,7 +23,7 @@ FROM placement_aggregates
 WHERE placement_aggregates.uuid IN (__[POSTCOMPILE_spellings])
 
 -- store.allocations._OF_CONSUMER
-SELECT resource_providers.uuid, resource_providers.generation, resource_classes.name, allocations.used, allocations.created_at, projects.external_id, users.external_id AS external_id_1, consumers.generation AS generation_1, consumer_types.name AS name_1
+SELECT resource_providers.uuid, coalesce(resource_providers.generation, %s) AS coalesce_1, resource_classes.name, allocations.used, allocations.created_at, projects.external_id, users.external_id AS external_id_1, consumers.generation, consumer_types.name AS name_1
 FROM allocations INNER JOIN resource_providers ON resource_providers.id = allocations.resource_provider_id INNER JOIN resource_classes ON resource_classes.id = allocations.resource_class_id INNER JOIN consumers ON consumers.uuid = allocations.consumer_id INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id
 WHERE allocations.consumer_id = %s ORDER BY allocations.id
 
@@ -33,7 +33,7 @@ FROM allocations
 WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers])
 
 -- store.allocations._OF_PROVIDER
-SELECT consumers.uuid, consumers.generation, resource_classes.name, allocations.used, allocations.created_at, resource_providers.uuid AS uuid_1, resource_providers.generation AS generation_1
+SELECT consumers.uuid, consumers.generation, resource_classes.name, allocations.used, allocations.created_at, resource_providers.uuid AS uuid_1, coalesce(resource_providers.generation, %s) AS coalesce_1
 FROM resource_providers LEFT OUTER JOIN allocations ON allocations.resource_provider_id = resource_providers.id LEFT OUTER JOIN resource_classes ON resource_classes.id = allocations.resource_class_id LEFT OUTER JOIN consumers ON consumers.uuid = allocations.consumer_id
 WHERE resource_providers.uuid = %s ORDER BY allocations.id
 
@@ -266,7 +266,7 @@ UPDATE berth_usages SET used=(berth_usages.used + %s), generation=%s WHERE berth
 FROM resource_providers
 WHERE resource_providers.id = berth_usages.resource_provider_id) = %s AND (SELECT %s <= 0 OR berth_usages.used + %s <= (inventories.total - inventories.reserved) * (concat(inventories.allocation_ratio) + 0e0) AS anon_1
 FROM inventories
-WHERE inventories.resource_provider_id = berth_usages.resource_provider_id AND inventories.resource_class_id = berth_usages.resource_class_id AND %s >= inventories.min_unit AND %s <= inventories.max_unit AND %s %% inventories.step_size = 0)
+WHERE inventories.resource_provider_id = berth_usages.resource_provider_id AND inventories.resource_class_id = berth_usages.resource_class_id AND %s >= inventories.min_unit AND %s <= inventories.max_unit AND %s %% nullif(inventories.step_size, 0) = 0)
 
 -- store.claims._INSERT
 INSERT INTO allocations (created_at, resource_provider_id, consumer_id, resource_class_id, used) VALUES (%s, %s, %s, %s, %s)
@@ -281,6 +281,31 @@ UPDATE berth_usages SET used=(berth_usages.used + %s) WHERE berth_usages.resourc
 SELECT %s <= 0 OR berth_usages.used + %s <= (inventories.total - inventories.reserved) * (concat(inventories.allocation_ratio) + 0e0) AS anon_1
 FROM berth_usages, inventories
 WHERE inventories.resource_provider_id = berth_usages.resource_provider_id AND inventories.resource_class_id = berth_usages.resource_class_id
+
+-- store.confined._HOLDING
+SELECT allocations.resource_provider_id
+FROM allocations
+WHERE allocations.consumer_id = %s
+
+-- store.confined._HOST
+SELECT resource_providers.id, resource_providers.uuid, resource_providers.name, resource_providers.root_provider_id
+FROM resource_providers
+WHERE resource_providers.uuid = %s OR resource_providers.name = %s
+
+-- store.confined._MEMBERSHIPS
+SELECT DISTINCT placement_aggregates.id, placement_aggregates.uuid
+FROM placement_aggregates INNER JOIN resource_provider_aggregates ON resource_provider_aggregates.aggregate_id = placement_aggregates.id INNER JOIN resource_providers ON resource_providers.id = resource_provider_aggregates.resource_provider_id
+WHERE resource_providers.root_provider_id = %s
+
+-- store.confined._PLACES
+SELECT resource_providers.id, resource_providers.name, root.name AS name_1
+FROM resource_providers LEFT OUTER JOIN resource_providers AS root ON root.id = resource_providers.root_provider_id
+WHERE resource_providers.id IN (__[POSTCOMPILE_providers]) ORDER BY resource_providers.id
+
+-- store.confined._SHARING
+SELECT resource_provider_aggregates.aggregate_id, resource_providers.id, resource_providers.name
+FROM resource_provider_aggregates INNER JOIN resource_providers ON resource_providers.id = resource_provider_aggregates.resource_provider_id INNER JOIN resource_provider_traits ON resource_provider_traits.resource_provider_id = resource_providers.id INNER JOIN traits ON traits.id = resource_provider_traits.trait_id
+WHERE traits.name = %s AND resource_provider_aggregates.aggregate_id IN (__[POSTCOMPILE_aggregates]) ORDER BY resource_providers.id
 
 -- store.consumer_lists._ALLOCATIONS
 SELECT allocations.consumer_id, resource_providers.uuid, resource_providers.name, resource_classes.name AS name_1, allocations.used
@@ -318,6 +343,16 @@ FROM allocations
 WHERE allocations.resource_provider_id = %s) ORDER BY consumers.uuid
  LIMIT %s
 
+-- store.consumer_lists._OF_PROVIDER_AND_TREE
+SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at, berth_leases.expires_at
+FROM consumers INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid LEFT OUTER JOIN berth_leases ON berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation
+WHERE consumers.uuid > %s AND consumers.uuid IN (SELECT allocations.consumer_id
+FROM allocations
+WHERE allocations.resource_provider_id = %s) AND consumers.uuid IN (SELECT allocations.consumer_id
+FROM allocations INNER JOIN resource_providers ON resource_providers.id = allocations.resource_provider_id
+WHERE resource_providers.root_provider_id = %s) ORDER BY consumers.uuid
+ LIMIT %s
+
 -- store.consumer_lists._OF_TREE
 SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at, berth_leases.expires_at
 FROM consumers INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid LEFT OUTER JOIN berth_leases ON berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation
@@ -329,6 +364,36 @@ WHERE resource_providers.root_provider_id = %s) ORDER BY consumers.uuid
 -- store.consumer_lists._RECORDS
 SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at, berth_leases.expires_at
 FROM consumers INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid LEFT OUTER JOIN berth_leases ON berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation
+
+-- store.consumer_lists._SEARCHED
+SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at, berth_leases.expires_at
+FROM consumers INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid LEFT OUTER JOIN berth_leases ON berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation INNER JOIN (SELECT consumers_1.uuid AS uuid
+FROM consumers AS consumers_1 INNER JOIN (SELECT consumers_1.uuid AS uuid
+FROM consumers AS consumers_1
+WHERE consumers_1.uuid BETWEEN %s AND %s UNION SELECT berth_consumer_names.consumer_uuid AS consumer_uuid
+FROM berth_consumer_names
+WHERE lower(berth_consumer_names.name) LIKE lower(%s) ESCAPE '/') AS anon_2 ON anon_2.uuid = consumers_1.uuid
+WHERE consumers_1.uuid > %s ORDER BY consumers_1.uuid
+ LIMIT %s) AS anon_1 ON anon_1.uuid = consumers.uuid
+WHERE consumers.uuid > %s ORDER BY consumers.uuid
+ LIMIT %s
+
+-- store.consumer_lists._SEARCHED_OF_PROJECT
+SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at, berth_leases.expires_at
+FROM consumers INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid LEFT OUTER JOIN berth_leases ON berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation INNER JOIN (SELECT consumers_1.uuid AS uuid
+FROM consumers AS consumers_1 INNER JOIN (SELECT consumers_1.uuid AS uuid
+FROM consumers AS consumers_1
+WHERE consumers_1.uuid BETWEEN %s AND %s AND consumers_1.project_id IN (SELECT projects.id
+FROM projects
+WHERE projects.external_id = %s) UNION SELECT berth_consumer_names.consumer_uuid AS consumer_uuid
+FROM berth_consumer_names
+WHERE lower(berth_consumer_names.name) LIKE lower(%s) ESCAPE '/' AND berth_consumer_names.project_id IN (SELECT projects.id
+FROM projects
+WHERE projects.external_id = %s)) AS anon_2 ON anon_2.uuid = consumers_1.uuid
+WHERE consumers_1.uuid > %s ORDER BY consumers_1.uuid
+ LIMIT %s) AS anon_1 ON anon_1.uuid = consumers.uuid
+WHERE consumers.uuid > %s ORDER BY consumers.uuid
+ LIMIT %s
 
 -- store.consumer_names._BY_NAME
 SELECT berth_consumer_names.consumer_uuid, berth_consumer_names.name, projects.external_id
@@ -359,11 +424,11 @@ WHERE consumers.uuid IN (__[POSTCOMPILE_uuids])
 DELETE FROM consumers WHERE consumers.id = %s AND consumers.generation = %s
 
 -- store.consumers._IDS
-SELECT 0, projects.external_id, projects.id
+SELECT 0, convert(projects.external_id using utf8mb4) AS common_text_1, projects.id
 FROM projects
-WHERE projects.external_id IN (__[POSTCOMPILE_names_0]) UNION ALL SELECT 1, users.external_id, users.id
+WHERE projects.external_id IN (__[POSTCOMPILE_names_0]) UNION ALL SELECT 1, convert(users.external_id using utf8mb4) AS common_text_2, users.id
 FROM users
-WHERE users.external_id IN (__[POSTCOMPILE_names_1]) UNION ALL SELECT 2, consumer_types.name, consumer_types.id
+WHERE users.external_id IN (__[POSTCOMPILE_names_1]) UNION ALL SELECT 2, convert(consumer_types.name using utf8mb4) AS common_text_3, consumer_types.id
 FROM consumer_types
 WHERE consumer_types.name IN (__[POSTCOMPILE_names_2])
 
@@ -560,6 +625,9 @@ WHERE berth_meta.`key` = %s
 -- store.identity._REMOVE
 DELETE FROM berth_meta WHERE berth_meta.`key` = %s
 
+-- store.identity._REWRITE
+UPDATE berth_meta SET value=berth_meta.value WHERE berth_meta.`key` = %s
+
 -- store.index_feed._CLASSES
 SELECT resource_classes.name, resource_classes.id
 FROM resource_classes
@@ -578,6 +646,11 @@ WHERE resource_providers.root_provider_id > %s ORDER BY resource_providers.root_
 SELECT berth_journal.provider_id, min(CAST(berth_journal.usage_only AS SIGNED INTEGER)) AS min_1
 FROM berth_journal
 WHERE berth_journal.writer_id = %s AND berth_journal.seq > %s GROUP BY berth_journal.provider_id
+
+-- store.index_feed._OF_NO_ROOT
+SELECT resource_providers.id, resource_providers.uuid, resource_providers.parent_provider_id, resource_providers.root_provider_id, resource_providers.name, coalesce(resource_providers.generation, %s) AS coalesce_1, coalesce(timestampdiff(SECOND, '1970-01-01', coalesce(resource_providers.updated_at, resource_providers.created_at)), %s) AS coalesce_3
+FROM resource_providers
+WHERE resource_providers.root_provider_id IS NULL OR resource_providers.root_provider_id < %s
 
 -- store.index_feed._OF_ROOTS[0]
 SELECT resource_providers.id, resource_providers.uuid, resource_providers.parent_provider_id, resource_providers.root_provider_id, resource_providers.name, coalesce(resource_providers.generation, %s) AS coalesce_1, coalesce(timestampdiff(SECOND, '1970-01-01', coalesce(resource_providers.updated_at, resource_providers.created_at)), %s) AS coalesce_3
@@ -753,6 +826,12 @@ FROM berth_leases INNER JOIN consumers ON berth_leases.consumer_uuid = consumers
 WHERE berth_leases.consumer_uuid > %s ORDER BY berth_leases.consumer_uuid
  LIMIT %s
 
+-- store.leases._NEXT_OF_PROJECT
+SELECT berth_leases.consumer_uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, berth_leases.expires_at
+FROM berth_leases INNER JOIN consumers ON berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid
+WHERE berth_leases.consumer_uuid > %s AND projects.external_id = %s ORDER BY berth_leases.consumer_uuid
+ LIMIT %s
+
 -- store.leases._ONE
 SELECT berth_leases.consumer_uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, berth_leases.expires_at
 FROM berth_leases INNER JOIN consumers ON berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid
@@ -793,7 +872,7 @@ FROM consumers LEFT OUTER JOIN berth_leases ON berth_leases.consumer_uuid = cons
 WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]) ORDER BY allocations.id
 
 -- store.placements._PLACEMENTS
-SELECT berth_placements.consumer_uuid, berth_placements.digest, berth_placements.allocations_digest, berth_placements.host_uuid, berth_placements.mappings
+SELECT berth_placements.consumer_uuid, berth_placements.digest, berth_placements.allocations_digest, berth_placements.host_uuid, berth_placements.mappings, berth_placements.request
 FROM berth_placements
 WHERE berth_placements.consumer_uuid IN (__[POSTCOMPILE_consumers])
 
@@ -1196,7 +1275,7 @@ WHERE allocations.consumer_id = consumers.uuid))
 -- upkeep.integrity.consumers._IDLE
 SELECT consumers.id, consumers.uuid, consumers.generation
 FROM consumers
-WHERE consumers.generation > %s AND NOT (EXISTS (SELECT *
+WHERE consumers.generation >= %s AND NOT (EXISTS (SELECT *
 FROM allocations
 WHERE allocations.consumer_id = consumers.uuid))
 

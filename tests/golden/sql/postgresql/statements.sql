@@ -23,7 +23,7 @@ FROM placement_aggregates
 WHERE placement_aggregates.uuid IN (__[POSTCOMPILE_spellings])
 
 -- store.allocations._OF_CONSUMER
-SELECT resource_providers.uuid, resource_providers.generation, resource_classes.name, allocations.used, allocations.created_at, projects.external_id, users.external_id AS external_id_1, consumers.generation AS generation_1, consumer_types.name AS name_1
+SELECT resource_providers.uuid, coalesce(resource_providers.generation, %(coalesce_2)s::INTEGER) AS coalesce_1, resource_classes.name, allocations.used, allocations.created_at, projects.external_id, users.external_id AS external_id_1, consumers.generation, consumer_types.name AS name_1
 FROM allocations JOIN resource_providers ON resource_providers.id = allocations.resource_provider_id JOIN resource_classes ON resource_classes.id = allocations.resource_class_id JOIN consumers ON consumers.uuid = allocations.consumer_id JOIN projects ON projects.id = consumers.project_id JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id
 WHERE allocations.consumer_id = %(consumer)s::VARCHAR ORDER BY allocations.id
 
@@ -33,7 +33,7 @@ FROM allocations
 WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers])
 
 -- store.allocations._OF_PROVIDER
-SELECT consumers.uuid, consumers.generation, resource_classes.name, allocations.used, allocations.created_at, resource_providers.uuid AS uuid_1, resource_providers.generation AS generation_1
+SELECT consumers.uuid, consumers.generation, resource_classes.name, allocations.used, allocations.created_at, resource_providers.uuid AS uuid_1, coalesce(resource_providers.generation, %(coalesce_2)s::INTEGER) AS coalesce_1
 FROM resource_providers LEFT OUTER JOIN allocations ON allocations.resource_provider_id = resource_providers.id LEFT OUTER JOIN resource_classes ON resource_classes.id = allocations.resource_class_id LEFT OUTER JOIN consumers ON consumers.uuid = allocations.consumer_id
 WHERE resource_providers.uuid = %(provider)s::VARCHAR ORDER BY allocations.id
 
@@ -266,7 +266,7 @@ UPDATE berth_usages SET used=(berth_usages.used + %(delta)s::BIGINT), generation
 FROM resource_providers
 WHERE resource_providers.id = berth_usages.resource_provider_id) = %(generation)s::INTEGER AND (SELECT %(delta)s::BIGINT <= 0 OR berth_usages.used + %(delta)s::BIGINT <= (inventories.total - inventories.reserved) * inventories.allocation_ratio AS anon_1
 FROM inventories
-WHERE inventories.resource_provider_id = berth_usages.resource_provider_id AND inventories.resource_class_id = berth_usages.resource_class_id AND %(least)s::INTEGER >= inventories.min_unit AND %(most)s::INTEGER <= inventories.max_unit AND %(divisor)s::INTEGER %% inventories.step_size = 0)
+WHERE inventories.resource_provider_id = berth_usages.resource_provider_id AND inventories.resource_class_id = berth_usages.resource_class_id AND %(least)s::INTEGER >= inventories.min_unit AND %(most)s::INTEGER <= inventories.max_unit AND %(divisor)s::INTEGER %% nullif(inventories.step_size, 0) = 0)
 
 -- store.claims._INSERT
 INSERT INTO allocations (created_at, resource_provider_id, consumer_id, resource_class_id, used) VALUES (%(created_at)s::TIMESTAMP WITHOUT TIME ZONE, %(resource_provider_id)s::INTEGER, %(consumer_id)s::VARCHAR, %(resource_class_id)s::INTEGER, %(used)s::INTEGER)
@@ -281,6 +281,31 @@ UPDATE berth_usages SET used=(berth_usages.used + %(delta)s::BIGINT) WHERE berth
 SELECT %(delta)s::BIGINT <= 0 OR berth_usages.used + %(delta)s::BIGINT <= (inventories.total - inventories.reserved) * inventories.allocation_ratio AS anon_1
 FROM berth_usages, inventories
 WHERE inventories.resource_provider_id = berth_usages.resource_provider_id AND inventories.resource_class_id = berth_usages.resource_class_id
+
+-- store.confined._HOLDING
+SELECT allocations.resource_provider_id
+FROM allocations
+WHERE allocations.consumer_id = %(consumer)s::VARCHAR
+
+-- store.confined._HOST
+SELECT resource_providers.id, resource_providers.uuid, resource_providers.name, resource_providers.root_provider_id
+FROM resource_providers
+WHERE resource_providers.uuid = %(uuid)s::VARCHAR OR resource_providers.name = %(name)s::VARCHAR
+
+-- store.confined._MEMBERSHIPS
+SELECT DISTINCT placement_aggregates.id, placement_aggregates.uuid
+FROM placement_aggregates JOIN resource_provider_aggregates ON resource_provider_aggregates.aggregate_id = placement_aggregates.id JOIN resource_providers ON resource_providers.id = resource_provider_aggregates.resource_provider_id
+WHERE resource_providers.root_provider_id = %(root)s::INTEGER
+
+-- store.confined._PLACES
+SELECT resource_providers.id, resource_providers.name, root.name AS name_1
+FROM resource_providers LEFT OUTER JOIN resource_providers AS root ON root.id = resource_providers.root_provider_id
+WHERE resource_providers.id IN (__[POSTCOMPILE_providers]) ORDER BY resource_providers.id
+
+-- store.confined._SHARING
+SELECT resource_provider_aggregates.aggregate_id, resource_providers.id, resource_providers.name
+FROM resource_provider_aggregates JOIN resource_providers ON resource_providers.id = resource_provider_aggregates.resource_provider_id JOIN resource_provider_traits ON resource_provider_traits.resource_provider_id = resource_providers.id JOIN traits ON traits.id = resource_provider_traits.trait_id
+WHERE traits.name = %(name_1)s::VARCHAR AND resource_provider_aggregates.aggregate_id IN (__[POSTCOMPILE_aggregates]) ORDER BY resource_providers.id
 
 -- store.consumer_lists._ALLOCATIONS
 SELECT allocations.consumer_id, resource_providers.uuid, resource_providers.name, resource_classes.name AS name_1, allocations.used
@@ -318,6 +343,16 @@ FROM allocations
 WHERE allocations.resource_provider_id = %(provider)s::INTEGER) ORDER BY consumers.uuid
  LIMIT %(count)s
 
+-- store.consumer_lists._OF_PROVIDER_AND_TREE
+SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at, berth_leases.expires_at
+FROM consumers JOIN projects ON projects.id = consumers.project_id JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid LEFT OUTER JOIN berth_leases ON berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at IS NOT DISTINCT FROM consumers.created_at AND berth_leases.consumer_generation = consumers.generation
+WHERE consumers.uuid > %(after)s::VARCHAR AND consumers.uuid IN (SELECT allocations.consumer_id
+FROM allocations
+WHERE allocations.resource_provider_id = %(provider)s::INTEGER) AND consumers.uuid IN (SELECT allocations.consumer_id
+FROM allocations JOIN resource_providers ON resource_providers.id = allocations.resource_provider_id
+WHERE resource_providers.root_provider_id = %(root)s::INTEGER) ORDER BY consumers.uuid
+ LIMIT %(count)s
+
 -- store.consumer_lists._OF_TREE
 SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at, berth_leases.expires_at
 FROM consumers JOIN projects ON projects.id = consumers.project_id JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid LEFT OUTER JOIN berth_leases ON berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at IS NOT DISTINCT FROM consumers.created_at AND berth_leases.consumer_generation = consumers.generation
@@ -329,6 +364,36 @@ WHERE resource_providers.root_provider_id = %(root)s::INTEGER) ORDER BY consumer
 -- store.consumer_lists._RECORDS
 SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at, berth_leases.expires_at
 FROM consumers JOIN projects ON projects.id = consumers.project_id JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid LEFT OUTER JOIN berth_leases ON berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at IS NOT DISTINCT FROM consumers.created_at AND berth_leases.consumer_generation = consumers.generation
+
+-- store.consumer_lists._SEARCHED
+SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at, berth_leases.expires_at
+FROM consumers JOIN projects ON projects.id = consumers.project_id JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid LEFT OUTER JOIN berth_leases ON berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at IS NOT DISTINCT FROM consumers.created_at AND berth_leases.consumer_generation = consumers.generation JOIN (SELECT consumers_1.uuid AS uuid
+FROM consumers AS consumers_1 JOIN (SELECT consumers_1.uuid AS uuid
+FROM consumers AS consumers_1
+WHERE consumers_1.uuid BETWEEN %(first)s::VARCHAR AND %(last)s::VARCHAR UNION SELECT berth_consumer_names.consumer_uuid AS consumer_uuid
+FROM berth_consumer_names
+WHERE berth_consumer_names.name ILIKE %(part)s::VARCHAR ESCAPE '/') AS anon_2 ON anon_2.uuid = consumers_1.uuid
+WHERE consumers_1.uuid > %(after)s::VARCHAR ORDER BY consumers_1.uuid
+ LIMIT %(count)s) AS anon_1 ON anon_1.uuid = consumers.uuid
+WHERE consumers.uuid > %(after)s::VARCHAR ORDER BY consumers.uuid
+ LIMIT %(count)s
+
+-- store.consumer_lists._SEARCHED_OF_PROJECT
+SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at, berth_leases.expires_at
+FROM consumers JOIN projects ON projects.id = consumers.project_id JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid LEFT OUTER JOIN berth_leases ON berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at IS NOT DISTINCT FROM consumers.created_at AND berth_leases.consumer_generation = consumers.generation JOIN (SELECT consumers_1.uuid AS uuid
+FROM consumers AS consumers_1 JOIN (SELECT consumers_1.uuid AS uuid
+FROM consumers AS consumers_1
+WHERE consumers_1.uuid BETWEEN %(first)s::VARCHAR AND %(last)s::VARCHAR AND consumers_1.project_id IN (SELECT projects.id
+FROM projects
+WHERE projects.external_id = %(project)s::VARCHAR) UNION SELECT berth_consumer_names.consumer_uuid AS consumer_uuid
+FROM berth_consumer_names
+WHERE berth_consumer_names.name ILIKE %(part)s::VARCHAR ESCAPE '/' AND berth_consumer_names.project_id IN (SELECT projects.id
+FROM projects
+WHERE projects.external_id = %(project)s::VARCHAR)) AS anon_2 ON anon_2.uuid = consumers_1.uuid
+WHERE consumers_1.uuid > %(after)s::VARCHAR ORDER BY consumers_1.uuid
+ LIMIT %(count)s) AS anon_1 ON anon_1.uuid = consumers.uuid
+WHERE consumers.uuid > %(after)s::VARCHAR ORDER BY consumers.uuid
+ LIMIT %(count)s
 
 -- store.consumer_names._BY_NAME
 SELECT berth_consumer_names.consumer_uuid, berth_consumer_names.name, projects.external_id
@@ -359,11 +424,11 @@ WHERE consumers.uuid IN (__[POSTCOMPILE_uuids])
 DELETE FROM consumers WHERE consumers.id = %(consumer)s::INTEGER AND consumers.generation = %(seen)s::INTEGER
 
 -- store.consumers._IDS
-SELECT 0, projects.external_id, projects.id
+SELECT 0, projects.external_id AS common_text_1, projects.id
 FROM projects
-WHERE projects.external_id IN (__[POSTCOMPILE_names_0]) UNION ALL SELECT 1, users.external_id, users.id
+WHERE projects.external_id IN (__[POSTCOMPILE_names_0]) UNION ALL SELECT 1, users.external_id AS common_text_2, users.id
 FROM users
-WHERE users.external_id IN (__[POSTCOMPILE_names_1]) UNION ALL SELECT 2, consumer_types.name, consumer_types.id
+WHERE users.external_id IN (__[POSTCOMPILE_names_1]) UNION ALL SELECT 2, consumer_types.name AS common_text_3, consumer_types.id
 FROM consumer_types
 WHERE consumer_types.name IN (__[POSTCOMPILE_names_2])
 
@@ -560,6 +625,9 @@ WHERE berth_meta.key = %(key)s::VARCHAR
 -- store.identity._REMOVE
 DELETE FROM berth_meta WHERE berth_meta.key = %(key)s::VARCHAR
 
+-- store.identity._REWRITE
+UPDATE berth_meta SET value=berth_meta.value WHERE berth_meta.key = %(identity)s::VARCHAR
+
 -- store.index_feed._CLASSES
 SELECT resource_classes.name, resource_classes.id
 FROM resource_classes
@@ -578,6 +646,11 @@ WHERE resource_providers.root_provider_id > %(after)s::INTEGER ORDER BY resource
 SELECT berth_journal.provider_id, min(CAST(berth_journal.usage_only AS INTEGER)) AS min_1
 FROM berth_journal
 WHERE berth_journal.writer_id = %(writer)s::INTEGER AND berth_journal.seq > %(applied)s::BIGINT GROUP BY berth_journal.provider_id
+
+-- store.index_feed._OF_NO_ROOT
+SELECT resource_providers.id, resource_providers.uuid, resource_providers.parent_provider_id, resource_providers.root_provider_id, resource_providers.name, coalesce(resource_providers.generation, %(coalesce_2)s::INTEGER) AS coalesce_1, coalesce(CAST(floor(EXTRACT(epoch FROM coalesce(resource_providers.updated_at, resource_providers.created_at))) AS BIGINT), %(coalesce_4)s::INTEGER) AS coalesce_3
+FROM resource_providers
+WHERE resource_providers.root_provider_id IS NULL OR resource_providers.root_provider_id < %(root_provider_id_1)s::INTEGER
 
 -- store.index_feed._OF_ROOTS[0]
 SELECT resource_providers.id, resource_providers.uuid, resource_providers.parent_provider_id, resource_providers.root_provider_id, resource_providers.name, coalesce(resource_providers.generation, %(coalesce_2)s::INTEGER) AS coalesce_1, coalesce(CAST(floor(EXTRACT(epoch FROM coalesce(resource_providers.updated_at, resource_providers.created_at))) AS BIGINT), %(coalesce_4)s::INTEGER) AS coalesce_3
@@ -753,6 +826,12 @@ FROM berth_leases JOIN consumers ON berth_leases.consumer_uuid = consumers.uuid 
 WHERE berth_leases.consumer_uuid > %(after)s::VARCHAR ORDER BY berth_leases.consumer_uuid
  LIMIT %(count)s
 
+-- store.leases._NEXT_OF_PROJECT
+SELECT berth_leases.consumer_uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, berth_leases.expires_at
+FROM berth_leases JOIN consumers ON berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at IS NOT DISTINCT FROM consumers.created_at AND berth_leases.consumer_generation = consumers.generation JOIN projects ON projects.id = consumers.project_id JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid
+WHERE berth_leases.consumer_uuid > %(after)s::VARCHAR AND projects.external_id = %(project)s::VARCHAR ORDER BY berth_leases.consumer_uuid
+ LIMIT %(count)s
+
 -- store.leases._ONE
 SELECT berth_leases.consumer_uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, berth_leases.expires_at
 FROM berth_leases JOIN consumers ON berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at IS NOT DISTINCT FROM consumers.created_at AND berth_leases.consumer_generation = consumers.generation JOIN projects ON projects.id = consumers.project_id JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid
@@ -793,7 +872,7 @@ FROM consumers LEFT OUTER JOIN berth_leases ON berth_leases.consumer_uuid = cons
 WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]) ORDER BY allocations.id
 
 -- store.placements._PLACEMENTS
-SELECT berth_placements.consumer_uuid, berth_placements.digest, berth_placements.allocations_digest, berth_placements.host_uuid, berth_placements.mappings
+SELECT berth_placements.consumer_uuid, berth_placements.digest, berth_placements.allocations_digest, berth_placements.host_uuid, berth_placements.mappings, berth_placements.request
 FROM berth_placements
 WHERE berth_placements.consumer_uuid IN (__[POSTCOMPILE_consumers])
 
@@ -1179,7 +1258,7 @@ FROM consumers
 WHERE consumers.uuid = allocations.consumer_id))
 
 -- upkeep.data_migrations._SET_ROOT
-UPDATE resource_providers SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, root_provider_id=%(right)s::INTEGER WHERE resource_providers.id = %(provider)s::INTEGER AND coalesce(resource_providers.root_provider_id, %(coalesce_1)s::INTEGER) = %(found)s::INTEGER
+UPDATE resource_providers SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, root_provider_id=%(right)s::INTEGER WHERE resource_providers.id = %(provider)s::INTEGER AND coalesce(resource_providers.root_provider_id, %(coalesce_1)s::BIGINT) = %(found)s::INTEGER
 
 -- upkeep.integrity.consumers.UNRECORDED
 SELECT DISTINCT allocations.consumer_id
@@ -1196,7 +1275,7 @@ WHERE allocations.consumer_id = consumers.uuid))
 -- upkeep.integrity.consumers._IDLE
 SELECT consumers.id, consumers.uuid, consumers.generation
 FROM consumers
-WHERE consumers.generation > %(generation_1)s::INTEGER AND NOT (EXISTS (SELECT *
+WHERE consumers.generation >= %(generation_1)s::INTEGER AND NOT (EXISTS (SELECT *
 FROM allocations
 WHERE allocations.consumer_id = consumers.uuid))
 

@@ -4,20 +4,89 @@ derived again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TypeVar
 
 import numpy as np
+from sqlalchemy import func, select
 
-from berth.index.drain_sets import Mask, drained_of
+from berth.index.block import Block, Tree
+from berth.index.drain_sets import NO_DRAINS, Mask, drained_of
+from berth.index.index import Index, loaded
+from berth.index.records import InventoryRecord, NodeRecord
 from berth.index.shape import NO_PARENT
 from berth.index.snapshot import Snapshot
 from berth.index.summary_text import filled, tree_template_of
 from berth.model.ids import AggregateId, ClassId, ProviderId
+from berth.store.engine.tables import allocations
+from berth.store.engine.transaction import Tx
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+
+def checked(index: Index) -> list[str]:
+    """Derive everything from the database again and describe each difference; an empty list if
+    there is none."""
+    index.snapshot()
+    with index.reading() as (snapshot, tx):
+        return check_snapshot(snapshot, loaded(tx).snapshot(), used_amounts(tx))
+
+
+def used_amounts(tx: Tx) -> dict[tuple[ProviderId, ClassId], int]:
+    """(provider, class) -> the sum of all allocations, computed instead of read."""
+    allocation = allocations.c
+    rows = tx.rows_once(
+        select(
+            allocation.resource_provider_id, allocation.resource_class_id, func.sum(allocation.used)
+        ).group_by(allocation.resource_provider_id, allocation.resource_class_id)
+    )
+    return {(provider, class_id): int(used) for provider, class_id, used in rows}
+
+
+def tree_of(block: Block, row: int) -> Tree:
+    """A row of a block as records again."""
+    ids = block.provider_ids[:, row].tolist()
+    return Tree(
+        block.shape,
+        tuple(_node_of(block, node, row, ids) for node in range(block.shape.size)),
+        int(block.tree_aggregate_sets[row]),
+    )
+
+
+def _node_of(block: Block, node: int, row: int, ids: Sequence[ProviderId]) -> NodeRecord:
+    parent = block.shape.parents[node]
+    node_type = block.shape.node_types[node]
+    return NodeRecord(
+        provider_id=ids[node],
+        uuid=block.uuid(node, row),
+        parent_id=None if parent < 0 else ids[parent],
+        inventories=tuple(_inventory_of(block, each, node, row) for each in node_type.classes),
+        traits=node_type.traits,
+        aggregate_set=int(block.aggregate_sets[node, row]),
+        name=block.names.item(node, row),
+        generation=int(block.generations[node, row]),
+        modified=int(block.modified[node, row]),
+        drain_set=NO_DRAINS if block.drain_sets is None else int(block.drain_sets[node, row]),
+    )
+
+
+def _inventory_of(block: Block, class_id: ClassId, node: int, row: int) -> InventoryRecord:
+    columns = block.columns[class_id]
+    at = (block.shape.row_of_node[class_id][node], row)
+    return InventoryRecord(
+        class_id,
+        float(columns.capacity[at]),
+        int(columns.used[at]),
+        int(columns.min_unit[at]),
+        int(columns.max_unit[at]),
+        int(columns.step_size[at]),
+        int(columns.total[at]),
+        int(columns.reserved[at]),
+        float(columns.allocation_ratio[at]),
+        int(columns.modified[at]),
+    )
 
 
 def check_snapshot(
@@ -77,7 +146,7 @@ def _check_cross_references(live: Snapshot) -> Iterator[str]:
     for block_id, block in live.occupied():
         shape = block.shape
         for row in range(block.rows):
-            tree = block.tree(row)
+            tree = tree_of(block, row)
             members = frozenset().union(
                 *(live.aggregate_sets.members(n.aggregate_set) for n in tree.nodes)
             )
@@ -114,7 +183,7 @@ def _providers(snapshot: Snapshot) -> dict[ProviderId, object]:
     providers: dict[ProviderId, object] = {}
     for _, block in snapshot.occupied():
         for row in range(block.rows):
-            for record in block.tree(row).nodes:
+            for record in tree_of(block, row).nodes:
                 aggregates: frozenset[AggregateId] = snapshot.aggregate_sets.members(
                     record.aggregate_set
                 )
@@ -135,7 +204,7 @@ def _differences(noun: str, live: Mapping[K, V], fresh: Mapping[K, V]) -> Iterab
 def _check_usages(live: Snapshot, used: Mapping[tuple[ProviderId, ClassId], int]) -> Iterator[str]:
     for _, block in live.occupied():
         for row in range(block.rows):
-            for record in block.tree(row).nodes:
+            for record in tree_of(block, row).nodes:
                 for inventory in record.inventories:
                     taken = used.get((record.provider_id, inventory.class_id), 0)
                     if inventory.used != taken:

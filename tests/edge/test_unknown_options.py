@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options and sections that are set and that nothing reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from berth import config, deploy
+from berth.config import ConfigurationError
+from berth.edge.unknown_options import unknown_options
+
+BASE = "[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = sqlite:///berth.db\n"
+
+
+def found(tmp_path: Path, text: str = "", **environment: str) -> list[str]:
+    """What is said about a configuration, without the path of its file."""
+    path = tmp_path / "placement.conf"
+    path.write_text(BASE + text)
+    conf = config.load([str(path)])
+    return [said.replace(str(path), "FILE") for said in unknown_options(conf, environment)]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "[berth]\nwatcher_max = 3\n",
+            "unknown option [berth]watcher_max in FILE; did you mean watchers_max?",
+        ),
+        (
+            "[placement_databas]\nconnection = x\n",
+            "unknown section [placement_databas] in FILE; did you mean [placement_database]?",
+        ),
+        (
+            "[placement]\nwatchers-max = 3\n",
+            "unknown option [placement]watchers-max in FILE; did you mean [berth]watchers_max?",
+        ),
+        ("[elsewhere]\nx = 1\n", "unknown section [elsewhere] in FILE"),
+        ("[DEFAULT]\nqqqq = 1\n", "unknown option [DEFAULT]qqqq in FILE"),
+    ],
+)
+def test_what_nothing_reads_is_said_with_the_nearest_name(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    """A misspelled option would silently keep its default."""
+    assert found(tmp_path, text) == [said]
+
+
+def test_variables_are_checked_too(tmp_path: Path) -> None:
+    """If they have the form that oslo.config reads, and look like sections of this file."""
+    assert found(
+        tmp_path,
+        OS_BERTH__WATCHER_MAX="3",
+        OS_PLACEMENT_DATABAS__CONNECTION="x",
+        OS_DEFAULT__DEBUG="true",
+        OS_BERTH__WATCHERS_MAX="3",
+        OS_TOKEN="x",
+        OS_OTHER__THING="x",
+        HOME="/",
+    ) == [
+        "unknown option [berth]watcher_max in the variable OS_BERTH__WATCHER_MAX; did you mean "
+        "watchers_max?",
+        "unknown section [placement_databas] in the variable OS_PLACEMENT_DATABAS__CONNECTION; "
+        "did you mean [placement_database]?",
+    ]
+
+
+def test_a_file_of_openstack_placement_has_nothing_unknown(tmp_path: Path) -> None:
+    """With the options of its libraries, deprecated names, and sections that berth ignores."""
+    assert (
+        found(
+            tmp_path,
+            """
+[DEFAULT]
+auth_strategy = noauth2
+debug = true
+log-file = placement.log
+state_path = /var/lib/placement
+bindir = /usr/bin
+[placement]
+randomize_allocation_candidates = true
+policy_file = placement-policy.yaml
+[placement_database]
+connection_debug = 3
+idle_timeout = 30
+max_retries = -1
+[workarounds]
+optimize_for_wide_provider_trees = true
+[oslo_policy]
+enforce_scope = true
+policy_dirs = policy.d
+[oslo_middleware]
+enable_proxy_headers_parsing = true
+max_request_body_size = 114688
+[cors]
+allowed_origin = https://horizon.example.org
+[healthcheck]
+detailed = false
+[keystone_authtoken]
+www_authenticate_uri = https://keystone.example.org
+auth_type = password
+memcached_servers = a:11211
+[oslo_messaging_rabbit]
+ssl = true
+[oslo_concurrency]
+lock_path = /tmp
+[profiler]
+enabled = false
+""",
+        )
+        == []
+    )
+
+
+def test_keystones_options_are_known_with_its_library(tmp_path: Path) -> None:
+    """Those of the plugin that the section names; a misspelled one is not."""
+    path = tmp_path / "placement.conf"
+    path.write_text(
+        "[placement_database]\nconnection = sqlite:///berth.db\n[keystone_authtoken]\n"
+        "auth_type = password\nauth_url = https://k\nusername = placement\nproject_name = service\n"
+        "user_domain_name = Default\npassword = x\nmemcached_servers = a:1\n"
+    )
+    assert [*unknown_options(config.load([str(path)]), {})] == []
+
+
+@pytest.mark.parametrize(
+    ("option", "create"), [("policy_file", Path.touch), ("policy_dirs", Path.mkdir)]
+)
+def test_what_the_policy_options_name_must_exist(
+    tmp_path: Path, option: str, create: Callable[[Path], None]
+) -> None:
+    """Its rules would not apply, and nobody would notice; the default names need not exist."""
+    path = tmp_path / "placement.conf"
+    path.write_text(BASE)
+    deploy.check_policy(config.load([str(path)]))
+    path.write_text(f"{BASE}[oslo_policy]\n{option} = other\n")
+    with pytest.raises(ConfigurationError, match=rf"{option} names other, which does not exist"):
+        deploy.check_policy(config.load([str(path)]))
+    create(tmp_path / "other")
+    deploy.check_policy(config.load([str(path)]))

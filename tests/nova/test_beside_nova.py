@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`berth flavor import` and the agent read what nova reads. Source: nova itself, as released."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+import pytest
+
+from berth.cli.fleet.nova_flavors import NovaFlavor, read_flavors
+from berth.hosts.drivers.provider_config import Addition, read_additions
+from berth.hosts.errors import BadConfiguration
+from tests.nova.flavors import flavors
+from tests.nova.oracle import FLAVORS, PROVIDER_FILES, answers
+from tests.nova.provider_files import DIRECTORIES
+
+Groups = dict[str, dict[str, list[str]]]
+
+#: One process installs nova and asks it, while the others go on.
+pytestmark = pytest.mark.xdist_group("nova")
+
+
+def imported(flavor: Mapping[str, Any]) -> NovaFlavor:
+    """As `berth flavor import` reads it."""
+    (read,) = read_flavors(io.StringIO(json.dumps([flavor])))
+    return read
+
+
+def groups_of_nova(query: str) -> Groups:
+    """The groups of a query that ask for something: placement refuses traits alone."""
+    groups: Groups = {}
+    for name, value in parse_qsl(query):
+        for member in ("resources", "required"):
+            if name.startswith(member):
+                groups.setdefault(name.removeprefix(member), {})[member] = sorted(value.split(","))
+    return {name: group for name, group in groups.items() if "resources" in group}
+
+
+def groups_of_berth(request: Mapping[str, Any]) -> Groups:
+    """The groups of a request in the same form."""
+    return {
+        name: {
+            "resources": sorted(f"{each}:{amount}" for each, amount in group["resources"].items()),
+            **({"required": sorted(group["required"])} if "required" in group else {}),
+        }
+        for name, group in request["groups"].items()
+    }
+
+
+def test_a_flavor_asks_for_what_nova_asks_for() -> None:
+    """Amounts, groups, traits and isolation. Of a flavor that nova refuses, the import says what
+    it leaves out."""
+    asked = flavors()
+    assert len(asked) >= 120
+    for flavor, said in zip(asked, answers(FLAVORS, asked), strict=True):
+        read = imported(flavor)
+        if "error" in said:
+            assert read.left_out, (flavor, said)
+            continue
+        assert groups_of_berth(read.request) == groups_of_nova(said["query"]), flavor
+        named = [name for name in read.request["groups"] if name]
+        isolates = "group_policy=isolate" in said["query"] and len(named) > 1
+        assert ("apart" in read.request) == isolates, flavor
+
+
+#: What nova loads although placement refuses it, or what adds nothing: words of berth's refusal.
+REFUSED_BY_PLACEMENT = (
+    *("expected a whole number >= ", "expected a whole number <= ", "expected a number > 0"),
+    *("is more than total", "is more than max_unit", "got 'CUSTOM_'", "__source_file"),
+)
+
+
+def of_berth(directory: Path) -> dict[str, Any] | str:
+    """What berth reads in a directory, or why not."""
+    try:
+        additions = read_additions(sorted(directory.glob("*.yaml")))
+    except BadConfiguration as error:
+        return str(error)
+    return {addition.provider: parts(addition) for addition in additions}
+
+
+def parts(addition: Addition) -> Any:
+    """The records and the traits of an entry."""
+    return {name: dict(each) for name, each in addition.inventories.items()}, set(addition.traits)
+
+
+def of_nova(read: Mapping[str, Any]) -> dict[str, Any]:
+    """What nova has read, without entries that add nothing."""
+    providers = {}
+    for provider, entry in read.items():
+        records: dict[str, Any] = {}
+        for each in entry.get("inventories", {}).get("additional", []):
+            records.update(each)
+        traits = set(entry.get("traits", {}).get("additional", []))
+        if records or traits:
+            providers[provider.lower() if "-" in provider else provider] = (records, traits)
+    return providers
+
+
+def test_the_agent_takes_the_provider_files_that_nova_takes(tmp_path: Path) -> None:
+    """With the same classes, amounts and traits; what placement would refuse later, the agent
+    refuses at once."""
+    assert len(DIRECTORIES) >= 80
+    for number, said in enumerate(answers(PROVIDER_FILES, DIRECTORIES)):
+        texts, directory = DIRECTORIES[number], tmp_path / str(number)
+        directory.mkdir()
+        for place, text in enumerate(texts):
+            (directory / f"{place}.yaml").write_text(text)
+        read = of_berth(directory)
+        # berth also takes `null` for what is not there.
+        if "error" in said:
+            assert isinstance(read, str) or "null" in str(texts) or "01.0" in str(texts), texts
+        elif isinstance(read, str):
+            assert any(words in read for words in REFUSED_BY_PLACEMENT), (texts, read)
+        else:
+            due = of_nova(said["read"])
+            assert read.keys() == due.keys(), texts
+            for provider, (records, traits) in due.items():
+                assert read[provider][1] == traits, texts
+                for name, record in records.items():
+                    assert record.items() <= read[provider][0][name].items(), texts
