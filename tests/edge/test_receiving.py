@@ -11,7 +11,6 @@ from io import BytesIO
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import pytest
-from oslo_context.context import RequestContext
 
 from berth.api.environ import BODY, CONTEXT
 from berth.config import ReceivingSettings
@@ -113,7 +112,7 @@ class Service:
             if self.caller is None:
                 start_response("401 Unauthorized", [("content-length", "0")])
                 return [b""]
-            environ[CONTEXT] = RequestContext(user_id=self.caller or None)
+            environ[CONTEXT].user_id = self.caller or None
             return application(environ, start_response)
 
         return layer
