@@ -23,6 +23,11 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 _HOST: Final = "5d1c5b0e-6c0e-4a53-9d2c-6a7a1c1f6a54"
 _PROVIDER: Final = f"/resource_providers/{_HOST}"
 _BODY: Final = b'{"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}}}'
+_QUERY: Final = "resources=VCPU:1&limit=10"
+_CLAIM: Final = (
+    f'{{"allocations": {{"{_HOST}": {{"resources": {{"VCPU": 1}}}}}}, "project_id": "p", '
+    '"user_id": "u", "consumer_generation": null, "consumer_type": "INSTANCE"}'
+).encode()
 
 #: What Granian puts into every environ; the rest is the process's environment, of which there is
 #: about as much on a server.
@@ -150,15 +155,23 @@ def _cases(directory: Path) -> dict[str, Callable[[], object]]:
         "PUT inventories, no handler": _case(idle_app, "PUT", inventories, 200, _BODY),
         "404": _case(whole, "GET", "/no/such/path", 404),
         "GET a provider": _case(whole, "GET", _PROVIDER, 200),
+        "GET candidates": _case(whole, "GET", "/allocation_candidates", 200, query=_QUERY),
+        "PUT and DELETE allocations": _claim_and_release(whole),
     }
 
 
 def _case(
-    application: WSGIApplication, method: str, path: str, status: int, body: bytes = b""
+    application: WSGIApplication,
+    method: str,
+    path: str,
+    status: int,
+    body: bytes = b"",
+    *,
+    query: str = "",
 ) -> Callable[[], object]:
     """One request to an application, and the check of its status."""
     environ: WSGIEnvironment = {**_SERVER, **_CLIENT}
-    environ |= {"REQUEST_METHOD": method, "PATH_INFO": path, "QUERY_STRING": ""}
+    environ |= {"REQUEST_METHOD": method, "PATH_INFO": path, "QUERY_STRING": query}
     if body:
         environ |= {"CONTENT_LENGTH": str(len(body)), "CONTENT_TYPE": "application/json"}
     starts = f"{status} "
@@ -180,6 +193,20 @@ def _case(
 def _create_provider(application: WSGIApplication) -> None:
     body = f'{{"name": "host", "uuid": "{_HOST}"}}'.encode()
     _case(application, "POST", "/resource_providers", 200, body)
+    _case(application, "PUT", f"{_PROVIDER}/inventories", 200, _BODY)
+
+
+def _claim_and_release(application: WSGIApplication) -> Callable[[], object]:
+    """Two requests: a claim of a new consumer, and its end."""
+    path = f"/allocations/{_HOST}"
+    claim = _case(application, "PUT", path, 204, _CLAIM)
+    release = _case(application, "DELETE", path, 204)
+
+    def call() -> None:
+        claim()
+        release()
+
+    return call
 
 
 def _nothing(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:

@@ -21,6 +21,8 @@ BODY: Final = "berth.body"
 PLACE: Final = "berth.place"
 #: Set for requests that have searched for long, and may have freed much memory.
 WORKED_LONG: Final = "berth.worked_long"
+#: Set by `berth.api.paths`: what kind of request it is.
+KIND: Final = "berth.kind"
 #: Set by `berth.edge.admission`: when the request came to its queue, by `time.monotonic`.
 ARRIVED: Final = "berth.arrived"
 #: May be set by the server: a function that returns whether the client has disconnected; absent if

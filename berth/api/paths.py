@@ -11,6 +11,7 @@ import math
 from typing import Final, NamedTuple
 from wsgiref.types import WSGIEnvironment
 
+from berth.api.environ import KIND
 from berth.api.errors import Refused
 from berth.api.namespaces import NAMESPACES
 from berth.api.operation import DRY_RUN
@@ -88,14 +89,17 @@ def is_public(environ: WSGIEnvironment) -> bool:
 
 
 def kind_of(environ: WSGIEnvironment) -> Kind:
-    """What a request is."""
+    """What a request is, which is found out once."""
     # PERF bench, fixed_cost: nearly every request is told by one look at its path.
-    method: str = environ["REQUEST_METHOD"]
-    kinds = _UNUSUAL.get(environ["PATH_INFO"])
-    if kinds is None or method not in kinds:
-        return _READ if method in _READING else _WRITE
-    kind = kinds[method]
-    return _DRY_RUN if kind.may_be_dry and is_dry_run(environ) else kind
+    kind: Kind | None = environ.get(KIND)
+    if kind is None:
+        method = environ["REQUEST_METHOD"]
+        usual = _READ if method in _READING else _WRITE
+        kind = _UNUSUAL.get(environ["PATH_INFO"], {}).get(method, usual)
+        if kind.may_be_dry and is_dry_run(environ):
+            kind = _DRY_RUN
+        environ[KIND] = kind
+    return kind
 
 
 def is_dry_run(environ: WSGIEnvironment) -> bool:

@@ -19,7 +19,7 @@ from wsgiref.types import WSGIEnvironment
 
 from oslo_context.context import RequestContext
 
-from berth.api.environ import CONTEXT, HOST
+from berth.api.environ import CONTEXT
 from berth.api.errors import MICROVERSION
 from berth.api.host_rights import HostRights
 from berth.api.http_date import HttpClock
@@ -120,11 +120,6 @@ class Request:
         """Who sent the request, as the authentication layer determined."""
         context: RequestContext = self.env[CONTEXT]
         return context
-
-    @property
-    def host(self) -> str | None:
-        """The host to which the caller is bound; None if to none."""
-        return self.env.get(HOST)
 
     @property
     def mount(self) -> str:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from operator import itemgetter
 
 from berth.api import audit, body, media_types
+from berth.api.environ import HOST
 from berth.api.errors import Refused
 from berth.api.host_rights import CHECKS, HostRights
 from berth.api.microversion import MINOR_MAX
@@ -155,7 +156,7 @@ def _checking(
             services.policy.check(ready.rule, request.caller, target)
         if ready.read_query is not None:
             request.query = ready.read_query(request)
-        if request.host is None:
+        if request.env.get(HOST) is None:
             ready.handler(services, request, response, *parameters)
         else:
             _respond_to_host(ready, services, request, response, *parameters)
@@ -167,8 +168,7 @@ def _respond_to_host(
     ready: _Ready, services: Services, request: Request, response: Response, *parameters: str
 ) -> None:
     """Call a handler for a caller that is bound to a host."""
-    host = request.host
-    assert host is not None
+    host = request.env[HOST]
     if ready.check is None:
         raise NotOfHost(host, f"Agents may not send {request.method} {ready.path}.")
     rights = HostRights(host, services.database, services.index)

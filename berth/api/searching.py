@@ -66,13 +66,13 @@ class Searching:
         Refused: 503 if there is no place; in the block too, wherever the budget is looked at.
     """
 
-    __slots__ = ("_before", "_budget", "_is_held", "_is_long", "_request", "_services")
+    __slots__ = ("_before", "_budget", "_is_held", "_is_long", "_is_over", "_request", "_services")
 
     def __init__(self, services: Services, request: Request, budget: Budget) -> None:
         self._services = services
         self._request = request
         self._budget = budget
-        self._is_long = False
+        self._is_long = self._is_over = False
         self._before = budget.trees, budget.candidates
 
     def __enter__(self) -> None:
@@ -84,7 +84,7 @@ class Searching:
 
     def __exit__(self, *exception: object) -> None:
         budget = self._budget
-        budget.after(math.inf, self._go_on)
+        self._is_over = True
         if self._is_held:
             self._services.searching.leave(is_long=self._is_long)
         if self._is_long and (not self._is_held or budget.has_worked(LONG_S)):
@@ -97,7 +97,7 @@ class Searching:
 
     def _go_on(self) -> None:
         """Wait for one of those that take long."""
-        if self._is_long:
+        if self._is_long or self._is_over:
             return
         self._is_long = True
         if (admitted := self._request.env.get(PLACE)) is not None:

@@ -78,9 +78,10 @@ class Budget:
         now = clock()
         # PERF bench, flat: the processor's clock takes as long to read as a small search makes ten
         # steps, so it is read once, unless the search takes long.
-        self._began = now, self._worked(now)
+        worked = now if processor is None else processor()
+        self._began = now, worked
         #: When no seconds are left, by the clock of the processor.
-        self._end = self._began[1] + seconds if seconds > 0 else math.inf
+        self._end = worked + seconds if seconds > 0 else math.inf
         #: When to check the limits next, by `clock`. A thread cannot work for longer than it waits:
         #: so no more than this clock, the faster to read, is read before.
         next_at = now + seconds if seconds > 0 else math.inf
