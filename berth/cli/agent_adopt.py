@@ -21,7 +21,8 @@ def adopt(agent_source: AgentSource, take_over: bool) -> None:
     """Take over the host that another machine reported with this state directory.
 
     An agent refuses to start with the state of another machine, which a cloned image has, because
-    both would report one host. Use this where a machine replaces another one and has its disk.
+    both would report one host. Use this where a machine replaces another one and has its disk,
+    or where this machine has a new name.
     """
     # Imported here, so that `--help` is fast.
     from berth.hosts.machine_claim import take_over_state

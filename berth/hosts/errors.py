@@ -129,9 +129,10 @@ class OtherMachine(ComputeError):
 
     def __init__(self, state_dir: Path, name: str) -> None:
         super().__init__(
-            f"the state in {state_dir} belongs to another machine, which reports the host {name}: "
-            f"if this machine was made from its image, delete {state_dir} here, and it becomes a "
-            "host of its own; if it replaces that machine, run `berth agent adopt --take-over` here"
+            f"the state in {state_dir} belongs to the machine that reports the host {name}: if "
+            f"this machine was made from its image, delete {state_dir} here, and it becomes a host "
+            "of its own; if it replaces that machine, or is that machine under another name, run "
+            "`berth agent adopt --take-over` here"
         )
 
 

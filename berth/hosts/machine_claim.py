@@ -55,7 +55,8 @@ def this_machine(root: Path, name: str) -> Machine:
 def check_machine(state_dir: Path, machine: Machine) -> None:
     """Refuse the state of another machine.
 
-    Where one of them has no id, it is another one if its name is; else a machine may be renamed.
+    It is another one if its id or its name is: clones of one image often share the id, and a
+    machine that was renamed says so on purpose, with `berth agent adopt --take-over`.
 
     Raises:
         OtherMachine: it is.
@@ -64,24 +65,14 @@ def check_machine(state_dir: Path, machine: Machine) -> None:
     owner = _owner_of(state_dir)
     if owner is None:
         return
-    if owner.identity is None or machine.identity is None:
-        is_other = owner.name != machine.name
-    else:
-        is_other = owner.identity != machine.identity
-    if is_other:
+    ids = {owner.identity, machine.identity} - {None}
+    if len(ids) > 1 or owner.name != machine.name:
         raise OtherMachine(state_dir, owner.name)
 
 
 def claim_machine(state_dir: Path, machine: Machine) -> None:
     """Note that the state belongs to this machine, if anything can be noted there."""
-    owner = _owner_of(state_dir)
-    if owner is not None and owner.name != machine.name:
-        LOG.warning(
-            "The host %s is called %s from now on; if a machine with the name %s still reports, "
-            "one is a clone with the same machine ID, and both report one host.",
-            *(owner.name, machine.name, owner.name),
-        )
-    if owner != machine:
+    if _owner_of(state_dir) != machine:
         try:
             take_over_state(state_dir, machine)
         except BadConfiguration as error:

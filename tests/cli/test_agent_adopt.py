@@ -35,7 +35,7 @@ def test_a_clone_does_nothing_until_it_takes_over(
     """Whatever would act for the host ends with the sentence; then only the service is missing."""
     arguments = ("agent", *command, "--config", str(config))
     refused = in_process(*arguments)
-    assert_fails(refused, ExitCode.IN_USE, "belongs to another machine, which reports", "gpu01")
+    assert_fails(refused, ExitCode.IN_USE, "belongs to the machine that reports the host gpu01")
     adopted = in_process("agent", "adopt", "--take-over", "--config", str(config))
     assert (adopted.returncode, adopted.stdout) == (
         0,

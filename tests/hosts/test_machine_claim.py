@@ -12,6 +12,7 @@ import pytest
 from berth.hosts.agent_config import AgentConfig, read_agent_config
 from berth.hosts.errors import BadConfiguration, OtherMachine
 from berth.hosts.machine_claim import take_over_state
+from berth.hosts.tracker import Node
 
 
 def machine(folder: Path, name: str, machine_id: str | None, *, node: str = "node") -> AgentConfig:
@@ -43,7 +44,7 @@ def cloned(folder: Path, name: str, machine_id: str | None) -> AgentConfig:
     ("first", "second", "is_refused"),
     [
         (("a", "id-1"), ("a", "id-1"), False),  # it starts again
-        (("a", "id-1"), ("b", "id-1"), False),  # it was renamed
+        (("a", "id-1"), ("b", "id-1"), True),  # a clone with its machine ID, or it was renamed
         (("a", "id-1"), ("a", "id-2"), True),  # a clone that has not got its name yet
         (("a", "id-1"), ("b", "id-2"), True),
         (("a", "id-1"), ("b", None), True),
@@ -60,13 +61,13 @@ def test_the_state_of_another_machine_is_refused(
     second: tuple[str, str | None],
     is_refused: bool,
 ) -> None:
-    """By the machine's id, or by the node's name where one of them has none; before anything is
-    sent, and whatever command asks."""
+    """By the machine's id or the node's name; before anything is sent, and whatever command
+    asks."""
     (original,) = machine(tmp_path / "first", *first).nodes()
     clone = cloned(tmp_path, *second)
     for read_only in (True, False):
         if is_refused:
-            with pytest.raises(OtherMachine, match="which reports the host a: if this machine was"):
+            with pytest.raises(OtherMachine, match="that reports the host a: if this machine was"):
                 clone.nodes(read_only=read_only)
         else:
             assert clone.nodes(read_only=read_only)[0].uuid == original.uuid
@@ -93,11 +94,12 @@ def test_a_machine_takes_the_place_of_another(tmp_path: Path) -> None:
         machine(tmp_path / "first", "a", "id-1").nodes()
 
 
-def test_another_name_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A clone with the machine's own id looks like a machine that was renamed."""
-    machine(tmp_path / "first", "a", "id-1").nodes()
-    cloned(tmp_path, "b", "id-1").nodes()
-    assert "if a machine with the name a still reports, one is a clone" in caplog.text
+def test_a_machine_is_renamed_on_purpose(tmp_path: Path) -> None:
+    """A clone with the machine's own id looks the same."""
+    (original,) = machine(tmp_path / "first", "a", "id-1").nodes()
+    renamed = machine(tmp_path / "first", "b", "id-1")
+    take_over_state(renamed.state_dir, renamed.machine)
+    assert renamed.nodes() == (Node(original.uuid, "b"),)
 
 
 def test_the_id_itself_is_not_kept(tmp_path: Path) -> None:
