@@ -3,6 +3,7 @@
 
 A test that asks for the fixture `engine`, by itself or through another such as `database_url`, is
 run once for each engine; `@pytest.mark.engines("postgresql", "mariadb")` names those it is for.
+With BERTH_EFFORT below 1, it is run on SQLite and on one of the servers, another in each run.
 
 `--engines sqlite,postgresql` leaves the others out of a run. `BERTH_REQUIRE_ENGINES` names, in the
 same way, the engines that must be tested: where one of them cannot be, the run fails before its
@@ -19,6 +20,7 @@ from typing import Any, NoReturn
 import pytest
 from _pytest.mark import ParameterSet
 
+from tests.effort import is_left_out
 from tests.servers.binaries import why_missing
 
 pytest_plugins = ["tests.servers.fixtures"]
@@ -141,8 +143,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         mark = metafunc.definition.get_closest_marker("engines")
         wanted = mark.args if mark else tuple(ENGINES)
         here = [name for name in wanted if ENGINES[name] is None]
+        if metafunc.config.getoption("--engines") is None:
+            here = _some_servers(here, metafunc.definition.nodeid)
         # For the whole session, so that whatever is made for an engine may serve many tests.
         metafunc.parametrize("engine", here or [_skipped(name) for name in wanted], scope="session")
+
+
+def _some_servers(names: list[str], test: str) -> list[str]:
+    """A file, and of the servers one in a run of little effort."""
+    servers = [name for name in names if name != "sqlite"]
+    return [name for name in names if name not in servers or not is_left_out(servers, name, test)]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

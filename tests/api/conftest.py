@@ -16,7 +16,6 @@ import pytest
 
 from berth import config, deploy
 from tests.client import Client
-from tests.effort import is_left_out
 from tests.engines import engine_of
 from tests.openapi.conformance import check_described
 
@@ -85,23 +84,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if (engine := engine_of(item)) in _SETS_MAX and here in item.path.parents:
             sets.setdefault((engine, item.nodeid.partition("[")[0]), []).append(item)
     others = {
-        item
-        for (engine, test), some in sets.items()
-        for item in _left_out(some, 0 if _is_elsewhere(engine, test) else _SETS_MAX[engine])
+        item for (engine, _), some in sets.items() for item in _left_out(some, _SETS_MAX[engine])
     }
     if others:
         config.hook.pytest_deselected(items=list(others))
         items[:] = [item for item in items if item not in others]
 
 
-def _is_elsewhere(engine: str, test: str) -> bool:
-    """Whether a run of little effort sends the requests of a test to another of the servers."""
-    return is_left_out(list(_SETS_MAX), engine, test)
-
-
 def _left_out(items: list[pytest.Item], most: int) -> list[pytest.Item]:
-    if not most:
-        return items
     step = max(1, -(-len(items) // most))
     kept = items[::-1][::step][:most]
     return [item for item in items if item not in kept]
