@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -21,17 +22,17 @@ from tests.servers.small_disk import fill, small_disk, why_not
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 
 #: Enough for an empty database, and to serve from it.
-_MIB = 96
+_MIB: Final = {"sqlite": 96, "postgresql": 96, "mariadb": 192}
 
 #: Reads asked of each worker while there is no room.
 _READS = 20
 
 
-@pytest.mark.engines("sqlite", "postgresql")
+@pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_writes_wait_for_room_and_reads_go_on(engine: str, tmp_path: Path, keep: Keep) -> None:
     """Nothing is restarted, neither when the disk is full nor when it has space again."""
     with (
-        small_disk(_MIB) as disk,
+        small_disk(_MIB[engine]) as disk,
         database_on(disk, engine) as url,
         staged(tmp_path, url) as stage,
     ):
@@ -72,6 +73,12 @@ def database_on(disk: Path, engine: str) -> Iterator[str]:
     need(engine)
     if engine == "sqlite":
         yield f"sqlite:///{disk}/berth.db"
+        return
+    if engine == "mariadb":
+        from tests.servers.mariadb import MariaDB
+
+        with MariaDB(data=disk / "data") as mariadb:
+            yield mariadb.create_database()
         return
     from tests.servers.postgresql import PostgreSQL
 
