@@ -47,13 +47,18 @@ class RecordedHost:
     resting_on: Mapping[int, int] = field(default_factory=dict)
     #: NUMA nodes that are the memory of GPUs.
     of_gpus: frozenset[int] = frozenset()
+    #: The memory of each node in huge pages, by page size in KiB.
+    huge_kib: dict[int, int] = field(default_factory=dict)
 
     def machine(self) -> Machine:
         """The capabilities."""
         read = read_capabilities((RECORDED / f"{self.capabilities}.xml").read_text())
         cpus = frozenset(cpu for cell in read.cells for cpu in cell.cpus)
         online = cpus - self.resting_on.keys()
-        cells = tuple(replace(cell, cpus=cell.cpus & online) for cell in read.cells)
+        cells = tuple(
+            replace(cell, cpus=cell.cpus & online, huge_kib={**cell.huge_kib, **self.huge_kib})
+            for cell in read.cells
+        )
         return Machine(
             replace(read, cells=cells),
             sum(cell.memory_kib for cell in read.cells) // 1024,
@@ -185,10 +190,14 @@ def domain_xml(
     functions: str = "",
     pins: str = "",
     memory: str = "",
+    size: tuple[int, int] = (0, 0),
+    page_kib: int = 0,
 ) -> str:
     """A domain.
 
     Args:
+        size: its vCPUs and MiB; none, unless the test is about them.
+        page_kib: the size of the pages that its memory is in.
         functions: the addresses of the PCI functions that it has.
         pins: by vCPU, the host CPUs that it is pinned to: `"0-7 8"`.
         memory: the NUMA nodes that its memory is bound to.
@@ -205,12 +214,14 @@ def domain_xml(
         f"<source>{_address_xml(address)}</source></hostdev>"
         for address in functions.split()
     )
+    pages = f"<hugepages><page size='{page_kib}' unit='KiB'/></hugepages>"
     return f"""
     <domain type='test'>
       <name>{uuid}</name>
       <uuid>{uuid}</uuid>
-      <memory unit='KiB'>1048576</memory>
-      <vcpu>2</vcpu>
+      <memory unit='MiB'>{size[1]}</memory>
+      {f"<memoryBacking>{pages}</memoryBacking>" if page_kib else ""}
+      <vcpu>{size[0]}</vcpu>
       {f"<cputune>{vcpupins}</cputune>" if pins else ""}
       {f"<numatune><memory mode='strict' nodeset='{memory}'/></numatune>" if memory else ""}
       <os><type>hvm</type></os>

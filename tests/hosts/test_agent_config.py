@@ -92,16 +92,6 @@ def test_metrics_have_an_address(tmp_path: Path, bind: str, address: tuple[str, 
     assert said(tmp_path, f"metrics: {{bind: '{bind}'}}").metrics_bind == address
 
 
-def test_a_node_keeps_its_uuid_whatever_its_name_is(tmp_path: Path) -> None:
-    """It is generated once and stored in the state directory of a machine."""
-    (tmp_path / "etc").mkdir()
-    (tmp_path / "etc/machine-id").write_text("a1\n")
-    root = f"options: {{root: {tmp_path}}}"
-    (before,) = said(tmp_path, f"node: {{name: cn1}}\n{root}").nodes()
-    (after,) = said(tmp_path, f"node: {{name: cn2}}\n{root}").nodes()
-    assert (after.uuid, after.name) == (before.uuid, "cn2")
-
-
 def test_several_nodes_keep_their_uuids_by_their_names(tmp_path: Path) -> None:
     """For nodes whose uuid is not in the configuration."""
     given = Node(UUID, "b")

@@ -249,7 +249,9 @@ def test_libvirts_own_test_driver(stage: Stage) -> None:
     assert line.endswith("HW_ARCH_I686")
 
     mdev = "4b20d080-1b54-4048-85b3-a6a62d165c01"
-    domain = connection.defineXML(domain_xml(consumer_uuid("i1"), mdevs=[mdev], pins="0 1"))
+    domain = connection.defineXML(
+        domain_xml(consumer_uuid("i1"), mdevs=[mdev], pins="0 1", size=(2, 1024))
+    )
     guest = read_guest(domain.XMLDesc(), is_running=bool(domain.isActive()))
     assert (guest.uuid, guest.mdevs, guest.is_running) == (consumer_uuid("i1"), (mdev,), False)
     assert guest.pins == (frozenset({0}), frozenset({1}))

@@ -303,6 +303,58 @@ def test_guests_on_dedicated_cpus_that_nobody_claimed_are_said() -> None:
     assert notice.startswith("Guests are pinned to CPUs 2-3 of cpu_dedicated, and 0 PCPU are")
 
 
+@pytest.mark.parametrize(
+    ("page_kib", "allocated", "notices"),
+    [
+        (0, {}, ["6144 MEMORY_MB, and 512", "6 VCPU, and 0"]),
+        (0, {"VCPU": 6, "MEMORY_MB": 5632}, []),
+        (2048, {"VCPU": 6, "MEMORY_MB": 6144}, ["6144 MEMORY_MB in pages of 2048 KiB, and 0"]),
+    ],
+)
+def test_guests_that_nobody_claimed_are_said(
+    page_kib: int, allocated: dict[str, int], notices: list[str]
+) -> None:
+    """Others could get their CPUs and their memory; what is reserved may be meant for them."""
+    host = RecordedHost("two-sockets", huge_kib={page_kib: 4 * 1024**2} if page_kib else {})
+    for name, is_running in (("i1", True), ("i2", True), ("i3", False)):
+        size = (3, 3072)
+        xml = domain_xml(consumer_uuid(name), size=size, page_kib=page_kib)
+        host.domains.append((xml, is_running))
+    libvirt, tree = LibvirtDriver(host, read_options({"huge_pages": "providers"})), empty_tree()
+    use: dict[str, int] = {}
+    libvirt.used = lambda uuid: use if uuid == tree.data("cn1").uuid else {}
+    for _ in range(2):
+        libvirt.update_provider_tree(tree, "cn1")
+        for uuid in tree.get_provider_uuids():
+            tree.update_inventory(uuid, tree.data(uuid).inventory, generation=1)
+        use.update(allocated)
+    assert list(libvirt.notices) == [
+        f"Running guests have {notice} are allocated or reserved: the others are offered although "
+        "they are in use"
+        for notice in notices
+    ]
+
+
+def test_the_use_of_guests_is_asked_for_when_something_changed() -> None:
+    """And again after a while: who is deleted changes no provider."""
+    host = RecordedHost()
+    asked: list[str] = []
+
+    def used(uuid: str) -> dict[str, int]:
+        asked.append(uuid)
+        return {}
+
+    libvirt, tree = LibvirtDriver(host, read_options({})), empty_tree()
+    libvirt.used = used
+    for _ in range(20):
+        libvirt.update_provider_tree(tree, "cn1")
+        for uuid in tree.get_provider_uuids():
+            tree.update_inventory(uuid, tree.data(uuid).inventory, generation=1)
+        if not host.domains:
+            host.domains.append((domain_xml(consumer_uuid("i1"), size=(1, 0)), True))
+    assert len(asked) == 2
+
+
 def test_libvirt_says_what_it_does_not_offer() -> None:
     """A CPU on a node without a cell is offered there; TDX has no number; a rule has no device."""
     encryption = (

@@ -49,6 +49,7 @@ from berth.hosts.drivers.libvirt.passthrough import (
     assigned_to,
     heal,
 )
+from berth.hosts.drivers.libvirt.unclaimed import Unclaimed
 from berth.hosts.drivers.libvirt.xml_documents import Guest, Mdev
 from berth.hosts.errors import HealingNeeded, ReshapeNeeded
 from berth.hosts.plan import Allocations
@@ -82,6 +83,7 @@ class LibvirtDriver:
         #: By root and resource class, moves that were requested but did not happen.
         self._waiting: set[tuple[str, str]] = set()
         self._kept_free = KeptFree()
+        self._sums = Unclaimed()
         #: By root, the functions that consumers use, and their totals, when the allocations were
         #: requested.
         self._asked: dict[str, tuple[Assigned, Mapping[str, Counter[str]]]] = {}
@@ -430,9 +432,13 @@ class LibvirtDriver:
     def _unclaimed(
         self, tree: ProviderTree, root: ProviderData, gpus: Sequence[GPU], mdevs: Sequence[Mdev]
     ) -> Iterator[str]:
-        """Notices of vGPUs and CPUs that running guests have, and nobody has allocated."""
+        """Notices of what running guests have, and nobody has allocated."""
         dedicated = self._options.cpu_dedicated
-        if self.used is None or not (gpus or dedicated):
+        if self.used is None:
+            return
+        guests = [guest for guest in self._host.guests() if guest.is_running]
+        yield from self._sums.notices(tree, root, guests, dedicated, self.used)
+        if not (gpus or dedicated):
             return
         classes = {gpu.resource_class for gpu in gpus} | {"PCPU"}
         used = {
@@ -440,7 +446,6 @@ class LibvirtDriver:
             for data in map(tree.data, tree.get_provider_uuids(root.uuid))
             if data.generation is not None and classes & data.inventory.keys()
         }
-        guests = [guest for guest in self._host.guests() if guest.is_running]
         has = sum(devices_by_guest(guests, mdevs).values(), Counter[str]())
         for gpu in gpus:
             name, child = gpu.resource_class, tree.data(f"{root.name}_{gpu.device}")

@@ -82,6 +82,10 @@ class Guest:
     pins: tuple[frozenset[int], ...] = ()
     #: The NUMA nodes to which its memory is bound.
     memory_cells: frozenset[int] = frozenset()
+    vcpus: int = 0
+    memory_mib: int = 0
+    #: The size of the huge pages that its memory is in; None: in others, or in the host's default.
+    page_kib: int | None = None
 
 
 def read_capabilities(text: str) -> Capabilities:
@@ -179,6 +183,7 @@ def read_guest(text: str, *, is_running: bool) -> Guest:
     """Read a domain (`virsh dumpxml`)."""
     domain = _parse(text)
     memory = domain.find("numatune/memory")
+    page = domain.find("memoryBacking/hugepages/page")
     return Guest(
         uuid=domain.findtext("uuid", "").lower(),
         is_running=is_running,
@@ -193,6 +198,9 @@ def read_guest(text: str, *, is_running: bool) -> Guest:
         ),
         pins=tuple(map(read_id_list, _all(domain, "cputune/vcpupin", "cpuset"))),
         memory_cells=frozenset() if memory is None else read_id_list(memory.get("nodeset", "")),
+        vcpus=int(domain.findtext("vcpu", "0")),
+        memory_mib=_kib(domain.find("memory")) // 1024,
+        page_kib=None if page is None else _kib_of(page.get("size", "0"), page.get("unit")),
     )
 
 
@@ -208,16 +216,20 @@ def _all(element: ElementTree.Element, path: str, attribute: str) -> Iterator[st
 
 
 def _cell(element: ElementTree.Element) -> Cell:
-    memory = element.find("memory")
-    kib = 0.0
-    if memory is not None:
-        kib = int(memory.text or "0") * _UNITS.get(memory.get("unit", ""), 1)
     return Cell(
         id=int(element.get("id", "0")),
         cpus=frozenset(int(cpu.get("id", "0")) for cpu in element.findall("cpus/cpu")),
-        memory_kib=int(kib),
+        memory_kib=_kib(element.find("memory")),
         huge_kib=_huge_kib(element),
     )
+
+
+def _kib(amount: ElementTree.Element | None) -> int:
+    return 0 if amount is None else _kib_of(amount.text or "0", amount.get("unit"))
+
+
+def _kib_of(number: str, unit: str | None) -> int:
+    return int(int(number) * _UNITS.get(unit or "", 1))
 
 
 def _huge_kib(cell: ElementTree.Element) -> dict[int, int]:
