@@ -26,7 +26,7 @@ class Unclaimed:
 
     def __init__(self) -> None:
         #: By root: what was compared, for how many passes it holds, and the notices.
-        self._found: dict[str, tuple[object, int, tuple[str, ...]]] = {}
+        self._results: dict[str, tuple[object, int, tuple[str, ...]]] = {}
 
     def notices(
         self,
@@ -47,10 +47,10 @@ class Unclaimed:
             if data.generation is not None
         ]
         compared = guests, dedicated, [(data.uuid, data.generation) for data in providers]
-        before, passes, notices = self._found.get(root.uuid, (None, 0, ()))
+        before, passes, notices = self._results.get(root.uuid, (None, 0, ()))
         if compared != before or passes == 0:
             notices, passes = tuple(_notices(providers, guests, dedicated, used)), _PASSES
-        self._found[root.uuid] = compared, passes - 1, notices
+        self._results[root.uuid] = compared, passes - 1, notices
         return notices
 
 
