@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -35,6 +35,10 @@ def fresh(engine: str, databases: Databases, prepared: Path) -> Fresh:
         return url
 
     return emptied
+
+
+#: Ids begin anew.
+_RESTART: Final = "SELECT setval(oid, 1, false) FROM pg_class WHERE relkind = 'S'"
 
 
 def opened_at(url: str, *, in_list_max: int | None = None) -> Database:
@@ -95,8 +99,11 @@ def empty(url: str) -> None:
     db = opened_at(url)
     with db.engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
         if connection.dialect.name == "postgresql":
-            tables = ", ".join(name for name in metadata.tables if name != berth_meta.name)
-            connection.execute(text(f"TRUNCATE {tables} RESTART IDENTITY"))
+            # A tenth of the time of a TRUNCATE, which makes files anew.
+            tables = [table for table in metadata.sorted_tables if table is not berth_meta]
+            deletes = "".join(f"DELETE FROM {table.name}; " for table in reversed(tables))
+            connection.execute(text(f"DO $$ BEGIN {deletes}END $$"))
+            connection.execute(text(_RESTART))
         else:
             connection.execute(text("SET SESSION foreign_key_checks = 0"))
             for table in set(metadata.sorted_tables) - {berth_meta}:
