@@ -142,6 +142,30 @@ def test_every_write_leaves_one_line(
         }
 
 
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("/berth/v1/flavors/Z%C3%BCrich", "/berth/v1/flavors/Zürich"),
+        ("/traits/%FF", "/traits/\N{REPLACEMENT CHARACTER}"),
+    ],
+)
+def test_a_path_is_shown_as_its_client_means_it(service: Service, path: str, shown: str) -> None:
+    """So that it can be searched for."""
+    service.client.put(path, json={})
+    assert service.line()["path"] == shown
+
+
+@pytest.mark.parametrize("service_user", [None, "nova"])
+def test_the_service_that_acts_for_a_user_is_shown_too(
+    service: Service, service_user: str | None
+) -> None:
+    """If there is one: the user of a token of its own."""
+    headers = {} if service_user is None else {"X-Service-User-Id": service_user}
+    service.client.put("/traits/CUSTOM_A", headers=headers)
+    line = service.line()
+    assert (line["user_id"], line.get("service_user_id")) == ("admin", service_user)
+
+
 @pytest.mark.parametrize(("namespace", "operation"), WRITES)
 def test_every_forbidden_write_leaves_one_line(
     service: Service, namespace: Namespace, operation: Operation
@@ -578,6 +602,12 @@ def test_a_provider_with_many_long_classes_leaves_its_line(wide: Service) -> Non
     assert change["after"]["inventories"][names[0]]["total"] == 1
     (provider,) = line["providers"]
     assert (provider["name"], provider["host"]) == ("x", "x")
+    tree["inventories"] = {name: {"total": 2} for name in names}
+    assert wide.client.put("/berth/v1/trees/x", json={"providers": [tree]}).status == 200
+    line = wide.line()
+    (change,) = line["after"]["changes"]
+    shown = len(change["before"]["inventories"]) + len(change["after"]["inventories"])
+    assert 0 < shown == 600 - line["omitted"]["inventories"]
 
 
 def test_a_line_is_short_enough_whatever_is_in_it() -> None:

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from sqlalchemy import update
 
 from berth import config, deploy
 from berth.config import ConfigurationError
 from berth.store.engine.database import Database
+from berth.store.engine.tables import berth_drains
 from tests.api import configured
 from tests.client import Client, wsgi_environ
 from tests.exposed import Exposed, scrape
@@ -137,7 +139,7 @@ def test_the_fleet_is_told_as_it_is_now(client: Client, database: Database) -> N
         database,
     )
     metrics = scrape(client)
-    assert metrics.value("berth_ready") == 1
+    assert (metrics.value("berth_ready"), metrics.value("berth_writable")) == (1, 1)
     assert (metrics.value("berth_index_providers"), metrics.value("berth_index_trees")) == (4, 2)
     assert metrics.value("berth_index_shapes") == 2
     assert metrics.by("resource_class", "berth_fleet_capacity") == {"VCPU": 8, "MEMORY_MB": 1524}
@@ -174,7 +176,7 @@ def test_a_service_without_its_database_still_tells_of_itself(
     (tmp_path / "berth.db").write_bytes(b"This was a database. " * 500)
     assert client.get("/resource_providers").status == 503
     metrics = scrape(client)
-    assert metrics.value("berth_ready") == 0
+    assert (metrics.value("berth_ready"), metrics.value("berth_writable")) == (0, 0)
     assert metrics.value("berth_database_failures_total") == 1
     assert not metrics.series("berth_fleet_capacity")
 
@@ -296,6 +298,7 @@ def test_a_proxy_on_this_machine_opens_nothing(local: Client, name: str, value: 
         ({"Forwarded": "for=192.0.2.7"}, 401),
         # The client is not named: the address is the proxy's own.
         ({"Forwarded": "by=198.51.100.9"}, 401),
+        ({"Forwarded": "by=198.51.100.9, for=198.51.100.9"}, 401),
         ({"X-Real-IP": "198.51.100.9"}, 401),
         ({"X-Forwarded-Proto": "https"}, 401),
         ({}, 200),
@@ -362,6 +365,19 @@ def test_drained_providers_are_counted(client: Client) -> None:
     since = metrics.value("berth_drains_oldest_timestamp_seconds")
     created = client.get("/berth/v1/drains/d").json["created_at"]
     assert f"{datetime.fromtimestamp(since, UTC):%Y-%m-%dT%H:%M:%SZ}" == created
+
+
+def test_the_oldest_drain_is_the_one_told_of(client: Client, database: Database) -> None:
+    """Another one hides none that was forgotten."""
+    host = {"uuid": str(uuid.uuid4()), "name": "host"}
+    assert client.post("/resource_providers", json=host).status == 200
+    drain = {"providers": ["host"]}
+    assert client.put("/berth/v1/drains/old", json=drain).status == 201
+    long_ago = update(berth_drains).values(created_at=datetime(2026, 1, 2))
+    database.write_unnoted(lambda tx: tx.connection.execute(long_ago))
+    assert client.put("/berth/v1/drains/new", json=drain).status == 201
+    since = scrape(client).value("berth_drains_oldest_timestamp_seconds")
+    assert datetime.fromtimestamp(since, UTC) == datetime(2026, 1, 2, tzinfo=UTC)
 
 
 def test_the_options_of_capacities_are_read(tmp_path: Path) -> None:

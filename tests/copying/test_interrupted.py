@@ -11,10 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from berth.model.errors import DatabaseUnavailable, SchemaError
 from berth.store.engine.database import Database
-from berth.store.versions import UNFINISHED_COPY
+from berth.store.versions import BERTH_REVISIONS, UNFINISHED_COPY
 from berth.upkeep import schema
 from berth.upkeep.copying import CopyRefused, copy_database
 from tests.copying.conftest import Opener
@@ -133,6 +134,18 @@ def test_a_half_copy_of_another_source_is_left_alone(
     schema.upgrade(other)
     with pytest.raises(CopyRefused, match=f"a copy of sqlite:///{source.engine.url.database}, not"):
         copy_database(other, target, report=lambda *_: None)
+
+
+@pytest.mark.parametrize("release", [BERTH_REVISIONS[0], "9999"])
+def test_a_half_copy_of_another_release_is_left_alone(
+    source: Database, target: Database, release: str
+) -> None:
+    """Its tables are others."""
+    interrupted(source, target, "copying traits")
+    words = f"UPDATE berth_copy SET value = '{release}' WHERE step = 'release'"
+    target.write_unnoted(lambda tx: tx.connection.execute(text(words)))
+    with pytest.raises(CopyRefused, match="another release .*: finish it with that release, or"):
+        copy_database(source, target, report=lambda *_: None)
 
 
 def test_a_source_that_has_changed_meanwhile_is_copied_anew(

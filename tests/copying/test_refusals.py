@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import pytest
 from sqlalchemy import text
 
-from berth.model.errors import SchemaError
+from berth.model.errors import DatabaseUnavailable, SchemaError
 from berth.store.engine.database import Database, utc_now
 from berth.upkeep import schema
 from berth.upkeep.copying import CopyRefused, Difference, copy_database
@@ -66,6 +66,15 @@ def test_the_tables_of_another_program_are_left_alone(source: Database, target: 
 def test_a_database_is_not_copied_into_itself(source: Database) -> None:
     """However its URL is written."""
     refused(source, source, "the same database")
+
+
+def test_two_servers_of_one_machine_are_not_the_same_database(opened: Opener) -> None:
+    """As after an upgrade of the server, which listens on another port meanwhile."""
+    source, target = (
+        opened(f"postgresql://u:p@127.0.0.1:{port}/placement?connect_timeout=1") for port in (1, 2)
+    )
+    with pytest.raises(DatabaseUnavailable):
+        copy_database(source, target, report=lambda *_: None)
 
 
 def test_a_source_without_tables(

@@ -15,9 +15,10 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 import pytest
 
 from berth import config
+from berth.api.environ import WORKED_LONG
 from berth.config import AdmissionSettings, ConfigurationError
 from berth.edge import admission
-from berth.edge.admission import REFUSAL_S, Line, Observer, Searches, admit
+from berth.edge.admission import REFUSAL_S, Line, Observer, Place, Searches, admit
 from berth.edge.request_log import log_requests
 from tests.client import Client, Response
 from tests.e2e.serving import PATIENCE, wait_until
@@ -306,6 +307,34 @@ class LastMoment(Line):
     def _gives_up(self, turn: threading.Lock) -> bool:
         self.leave()
         return super()._gives_up(turn)
+
+
+def test_a_place_is_given_up_once() -> None:
+    """Who waits for changes gives it up at the beginning, and has none to give up at the end."""
+    line = Line(running_max=1, waiting_max=0, wait_seconds_max=0, pause=no_time)
+    assert line.enter()
+    place = Place(line)
+    place.leave()
+    place.leave()
+    assert line.enter()
+    assert not line.enter()
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+def test_memory_is_given_back_after_a_long_search(is_long: bool) -> None:
+    """And after nothing else, because it takes its time."""
+    given_back: list[bool] = []
+
+    def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if is_long:
+            environ[WORKED_LONG] = True
+        start_response("200 OK", [("content-length", "0")])
+        return [b""]
+
+    admitting = admit(AdmissionSettings(1, 1, 1, 0, 0), give_back=lambda: given_back.append(True))
+    client = Client.of(log_requests(admitting(application)))
+    assert client.get("/allocation_candidates").status == 200
+    assert given_back == [True] * is_long
 
 
 def test_a_turn_that_comes_at_the_last_moment_is_not_lost() -> None:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oslo_context.context import RequestContext
 
+from berth.edge import log_lines
 from berth.edge.log_lines import LineFormatter, LineHandler, sole_handler
 from tests.edge.test_log_format import CONTEXTS, DATES, IDENTITIES, configuration
 
@@ -71,6 +72,23 @@ def test_the_usual_line_needs_no_record() -> None:
     assert text_of(handler).endswith(
         "INFO placement.requestlog [None req-1 alice - - - - -] message\n"
     )
+
+
+def test_each_line_has_its_own_time_and_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not those of the line before."""
+    line = "%(asctime)s.%(msecs)03d %(user_identity)s %(message)s"
+    handler = handler_of(LineFormatter(datefmt="%S", config=configuration(line, "%(user)s")))
+    for now, user in ((1.25, "alice"), (1.5, "bob"), (3.0, "bob"), (3.0, "alice")):
+        monkeypatch.setattr(log_lines.time, "time", lambda now=now: now)
+        context = RequestContext(request_id="req-1", user_id=user, overwrite=False)
+        assert handler.write_line(NAME, context, "message")
+    assert isinstance(handler.stream, io.StringIO)
+    assert handler.stream.getvalue().splitlines() == [
+        "01.250 alice message",
+        "01.500 bob message",
+        "03.000 bob message",
+        "03.000 alice message",
+    ]
 
 
 def test_what_is_not_usual_takes_a_record() -> None:

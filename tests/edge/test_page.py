@@ -60,7 +60,7 @@ def stranger(settings: Settings, database: Database) -> Client:
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_is_sent_as_it_is(stranger: Client, name: str) -> None:
-    """To anybody: it says nothing of the fleet. A browser that has it is told so."""
+    """To anybody: it says nothing of the fleet. A browser that has it asks, and is told so."""
     answer = stranger.get(PAGE + name)
     assert (answer.status, answer.text) == (200, CONTENTS[name])
     assert answer.headers["content-type"] == TYPES[name.rpartition(".")[2]]
@@ -68,6 +68,7 @@ def test_a_file_is_sent_as_it_is(stranger: Client, name: str) -> None:
     again = stranger.get(PAGE + name, headers=tag)
     assert (again.status, again.body) == (304, b"")
     for shown in (answer, again):
+        assert shown.headers["cache-control"] == "no-cache"
         assert "script-src 'self';" in shown.headers["content-security-policy"]
         assert "default-src 'none';" in shown.headers["content-security-policy"]
         assert shown.headers["x-content-type-options"] == "nosniff"

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from berth import config
 from berth.edge.audit_line import _safe
 from berth.edge.context import Context
-from berth.edge.log_format import SafeMessages
+from berth.edge.log_format import ObjectFormatter, SafeMessages
 from berth.edge.log_lines import LineFormatter, LineHandler
 from berth.edge.request_log import log_requests
 from berth.edge.secrets import credentials_in, masked
@@ -29,6 +29,8 @@ BASIC = base64.b64encode(f"alice:{PASSWORD}".encode()).decode()
 SENT = {
     "HTTP_X_AUTH_TOKEN": TOKEN,
     "HTTP_X_SERVICE_TOKEN": "service-token-of-nova",
+    "HTTP_X_STORAGE_TOKEN": "storage-token-of-swift",
+    "HTTP_X_SUBJECT_TOKEN": "another-token-of-alice",
     "HTTP_AUTHORIZATION": f"Basic {BASIC}",
 }
 
@@ -45,7 +47,13 @@ def everywhere(character: str) -> str:
     return "".join(f"%{byte:02x}" for byte in character.encode())
 
 
-@pytest.mark.parametrize("secret", [TOKEN, "service-token-of-nova", BASIC, PASSWORD])
+@pytest.mark.parametrize(
+    "secret",
+    [
+        *(TOKEN, "service-token-of-nova", "storage-token-of-swift", "another-token-of-alice"),
+        *(BASIC, PASSWORD),
+    ],
+)
 @pytest.mark.parametrize(
     "form",
     [
@@ -110,12 +118,16 @@ def fail(logger: logging.Logger) -> None:
         logger.exception("a request for %s\nfailed", TOKEN)
 
 
-@pytest.mark.parametrize("of_others", [False, True])
-def test_tracebacks_and_messages_are_masked(of_others: bool) -> None:
-    """By our formatter, and for handlers that have another."""
+@pytest.mark.parametrize("form", ["lines", "json", "of others"])
+def test_tracebacks_and_messages_are_masked(form: str) -> None:
+    """By our formatters, and for handlers that have another."""
     context_of(SENT)
     handler: logging.Handler = LineHandler(io.StringIO())
-    if of_others:
+    if form == "json":
+        handler.setFormatter(ObjectFormatter())
+        said = logged(fail, handler)
+        assert json.loads(said)["message"] == "a request for ***\nfailed"
+    elif form == "of others":
         handler = logging.StreamHandler()
         handler.addFilter(SafeMessages())
         said = logged(lambda logger: logger.warning("for %s\nforged", TOKEN), handler)

@@ -211,10 +211,22 @@ def receiver() -> Iterator[Receiver]:
         thread.join()
 
 
+@pytest.mark.parametrize(
+    ("variables", "name"),
+    [
+        ({}, "berth"),
+        ({"OTEL_SERVICE_NAME": "berth-east"}, "berth-east"),
+        ({"OTEL_RESOURCE_ATTRIBUTES": "service.name=berth-west"}, "berth-west"),
+    ],
+)
 def test_spans_arrive_at_a_receiver(
-    receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    receiver: Receiver,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str],
+    name: str,
 ) -> None:
-    """With the variables of the SDK alone; the service is named."""
+    """With the variables of the SDK alone; the service is named, as the operator likes."""
     from opentelemetry.sdk.trace import TracerProvider
 
     providers: list[TracerProvider] = []
@@ -226,7 +238,8 @@ def test_spans_arrive_at_a_receiver(
 
     monkeypatch.setattr(TracerProvider, "get_tracer", noted)
     endpoint = f"http://127.0.0.1:{receiver.server_port}"
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+    for variable, value in (variables | {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}).items():
+        monkeypatch.setenv(variable, value)
     client = configured.serve(tmp_path)
     client.get("/allocation_candidates?resources=VCPU:1")
     (provider,) = providers
@@ -235,7 +248,7 @@ def test_spans_arrive_at_a_receiver(
     (exported,) = receiver.received
     (of_resource,) = exported.resource_spans
     resource = {each.key: each.value.string_value for each in of_resource.resource.attributes}
-    assert resource["service.name"] == "berth"
+    assert resource["service.name"] == name
     (of_scope,) = of_resource.scope_spans
     assert {span.name for span in of_scope.spans} == {"search", "GET /allocation_candidates"}
 

@@ -49,6 +49,17 @@ def test_what_nothing_reads_is_said_with_the_nearest_name(
     assert found(tmp_path, text) == [said]
 
 
+def test_files_in_directories_are_checked_too(tmp_path: Path) -> None:
+    """Those of `--config-dir`."""
+    (tmp_path / "placement.conf").write_text(BASE)
+    more = tmp_path / "more"
+    more.mkdir()
+    (more / "a.conf").write_text("[berth]\nwatcher_max = 3\n")
+    conf = config.load([str(tmp_path / "placement.conf")], [str(more)])
+    (said,) = unknown_options(conf, {})
+    assert said.startswith(f"unknown option [berth]watcher_max in {more}/a.conf;")
+
+
 def test_variables_are_checked_too(tmp_path: Path) -> None:
     """If they have the form that oslo.config reads, and look like sections of this file."""
     assert found(

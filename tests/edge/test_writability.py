@@ -90,14 +90,17 @@ def test_probes_write_seldom(db: Database, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.engines("sqlite")
+@pytest.mark.parametrize(("user", "for_root"), [(0, 1), (1000, 9)])
 def test_a_disk_without_room_is_seen_before_a_write_fails(
-    db: Database, monkeypatch: pytest.MonkeyPatch
+    db: Database, monkeypatch: pytest.MonkeyPatch, user: int, for_root: int
 ) -> None:
-    """Of an SQLite database, which is on a disk of this machine."""
+    """Of an SQLite database, which is on a disk of this machine. What is left for root helps nobody
+    else."""
     clock = Clock()
     known = Writability(clock=clock)
     assert known.fault(db) is None
-    free = SimpleNamespace(f_bavail=1, f_bfree=1, f_frsize=ROOM_MIN - 1)
+    free = SimpleNamespace(f_bavail=1, f_bfree=for_root, f_frsize=ROOM_MIN - 1)
+    monkeypatch.setattr(os, "geteuid", lambda: user)
     monkeypatch.setattr(os, "statvfs", lambda folder: free)
     assert known.fault(db) == _WORDS
     monkeypatch.undo()

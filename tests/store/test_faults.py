@@ -46,6 +46,40 @@ def test_what_the_api_accepts_is_no_fault(sound: Database, inventory: Inventory)
 
 
 @pytest.mark.engines("sqlite")
+@pytest.mark.parametrize(
+    "field",
+    [
+        *("total = 0", "reserved = -1", "reserved = 9", "min_unit = 0", "max_unit = 0"),
+        *("step_size = 0", "allocation_ratio = 1e39", "max_unit = 2147483648"),
+    ],
+)
+def test_what_the_api_refuses_is_a_fault(sound: Database, database_url: str, field: str) -> None:
+    """Each field by itself."""
+    uuid = add_provider(sound, 50, VCPU=8)
+    run(
+        database_url,
+        f"UPDATE inventories SET {field} WHERE resource_provider_id = "
+        f"(SELECT id FROM resource_providers WHERE uuid = '{uuid}')",
+    )
+    (fault,) = schema.iter_faults(sound)
+    assert "impossible inventory" in fault.sentence
+
+
+@pytest.mark.engines("sqlite")
+def test_a_deep_tree_is_no_fault(db: Database, fresh_url: str) -> None:
+    """A repair finds its root, too."""
+    uuids = [add_provider(db, number, parent=number - 1 or None) for number in range(1, 13)]
+    assert schema.check(db) == []
+    run(fresh_url, "UPDATE resource_providers SET root_provider_id = NULL")
+    assert len([*schema.iter_repaired(db, schema.Owner())]) == 12
+    assert run(
+        fresh_url,
+        "SELECT DISTINCT root.uuid FROM resource_providers rp "
+        "JOIN resource_providers root ON root.id = rp.root_provider_id",
+    ) == [(uuids[0],)]
+
+
+@pytest.mark.engines("sqlite")
 def test_the_first_custom_class_is_no_fault(sound: Database) -> None:
     """Its id is the lowest one outside the range of the standard classes."""
     create_resource_class(sound, "CUSTOM_GOLD")
@@ -65,6 +99,8 @@ def test_everything_at_once_is_found_and_repaired(sound: Database, database_url:
     assert [(fault.sentence, fault.action) for fault in repaired] == dry_run
     left = {fault.sentence for fault in repaired if fault.action is None}
     assert set(schema.check(sound)) == left
+    journal = run(database_url, "SELECT seq FROM berth_journal WHERE writer_id = 77")
+    assert journal == [(3,)], "what is counted is not forgotten"
     assert all(fault.advice for fault in repaired if fault.action is None)
 
 

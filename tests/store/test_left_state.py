@@ -66,6 +66,15 @@ def test_another_program_has_written(left: Database, fresh_url: str, act: str) -
     assert (schema.upgrade(left), revision(left)) == ([], after)
 
 
+def test_each_stop_counts(left: Database, fresh_url: str) -> None:
+    """Not only the first one."""
+    add_provider(left, 4)
+    schema.leave(left)
+    assert schema.was_written(left) is False
+    run(fresh_url, SILENT["renames a provider"])
+    assert schema.was_written(left) is True
+
+
 @pytest.mark.parametrize(
     "act", [lambda db: claim(db, holding(1, {1: {"VCPU": 1}})), lambda db: add_provider(db, 4)]
 )

@@ -82,6 +82,13 @@ def test_a_client_that_knows_only_latin_1_is_understood(gate: Gate) -> None:
     assert gate.who({"Authorization": f"basic  {encoded}"})["user"] == "bøb"
 
 
+def test_a_password_may_have_colons(path: Path, clock: Clock) -> None:
+    """A name has none, so the first one ends it."""
+    replace(path, line("alice", "se:cr:et"))
+    gate = Gate(layer_of(HttpBasic(path, clock=clock)))
+    assert gate.who(basic("alice", "se:cr:et"))["user"] == "alice"
+
+
 @pytest.mark.parametrize(
     "headers",
     [
@@ -188,12 +195,12 @@ def test_a_broken_file_lets_nobody_in(
 
 
 def test_who_fails_too_often_has_to_wait(gate: Gate, clock: Clock, checked: list[str]) -> None:
-    """429 with the seconds that are left, and nothing is checked meanwhile, not even a right
-    password; other callers are not affected."""
+    """429 with the seconds that are left, rounded up, and nothing is checked meanwhile, not even a
+    right password; other callers are not affected."""
     for _ in range(FREE + 2):
         assert gate.status(basic("alice", "wrong")) == 401
         clock.now += 1
-    clock.now -= 1
+    clock.now -= 0.5
     asked = len(checked)
     for password in ("wrong", "secret"):
         answer = gate.knock(basic("alice", password))
@@ -203,6 +210,13 @@ def test_who_fails_too_often_has_to_wait(gate: Gate, clock: Clock, checked: list
     assert gate.status(basic("bøb", "kød")) == 200
     clock.now += 2
     assert gate.status(basic("alice", "wrong")) == 401
+
+
+def test_a_success_makes_good_for_the_failures_before(gate: Gate) -> None:
+    """Whoever mistypes, and then gets it right, may mistype again."""
+    attempts = [*["wrong"] * FREE, "secret", *["wrong"] * FREE]
+    answers = [gate.status(basic("alice", password)) for password in attempts]
+    assert answers == [*[401] * FREE, 200, *[401] * FREE]
 
 
 def test_a_running_client_cannot_be_locked_out(gate: Gate, checked: list[str]) -> None:

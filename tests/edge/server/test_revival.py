@@ -60,11 +60,17 @@ def test_a_worker_that_is_killed_before_it_serves_has_some_more_tries() -> None:
 
 
 def test_having_served_forgives_what_was_before() -> None:
-    """The pauses start again with the shortest, and the tries are counted from 0."""
+    """The pauses start again with the shortest, and the tries are counted from 0; a reason that it
+    gave once counts no more."""
     revival = Revival(1, now=0)
     for _ in range(STARTS_MAX - 1):
         revival.ended(0, had_served=False, for_good=False, now=0)
     revival.begun(0, now=10)
     assert revival.ended(0, had_served=True, for_good=False, now=100) == 0
     assert revival.ended(0, had_served=False, for_good=False, now=100) == PAUSE_S_FIRST
+    assert not revival.is_hopeless(set())
+    assert revival.ended(0, had_served=False, for_good=True, now=200) == PAUSE_S_FIRST * 2
+    assert revival.is_hopeless(set())
+    revival.begun(0, now=201)
+    revival.ended(0, had_served=True, for_good=False, now=300)
     assert not revival.is_hopeless(set())

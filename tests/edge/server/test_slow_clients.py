@@ -8,9 +8,11 @@ import resource
 import socket
 from dataclasses import replace
 from io import BytesIO
+from types import SimpleNamespace
 
 import pytest
 
+from berth.edge.server import slow_clients
 from berth.edge.server.connections import Connection, connections_to, cut, listens
 from berth.edge.server.slow_clients import RATE, Served, SlowClients, Wait, in_the_way
 from berth.edge.server.workers import CONNECTIONS_MAX, FILES_BESIDES, connections_for_files
@@ -234,16 +236,20 @@ def test_who_waited_to_be_accepted_has_had_its_time() -> None:
     assert [each.fd for each in SlowClients(GIVEN).late([mute, old], now).silent] == [4]
 
 
-def test_a_whole_request_that_runs_for_long_is_never_cut_off() -> None:
+def test_a_whole_request_that_runs_for_long_is_never_cut_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Nor is any connection of its address that may be its own; one that came later is not."""
     now = START + GIVEN + 10
     slow = SlowClients(GIVEN)
-    served = Served("192.0.2.1", START + 1, None)
-    slow.served.add(served)
+    at = START + 1
+    monkeypatch.setattr(slow_clients, "time", SimpleNamespace(monotonic=lambda: at))
+    served = slow.begin("192.0.2.1", None)
     own, other = asking(1, at=START, now=now), asking(2, at=START + 5, now=now)
     elsewhere = replace(asking(3, at=START, now=now), peer=("192.0.2.9", 3))
     assert silent(slow, own, other, elsewhere, now=now) == [2, 3]
-    served.ended_at = now + 2
+    at = now + 2
+    slow.end(served)
     assert silent(slow, own, now=now + 1) == [], "the response may not have been sent yet"
     assert silent(slow, own, now=now + 6) == [1]
     assert not slow.served

@@ -169,3 +169,18 @@ def test_without_a_parent_it_ends_itself(monkeypatch: pytest.MonkeyPatch) -> Non
     assert stopping.is_set()
     assert sent[0] == signal.SIGTERM
     assert sent[-1] == signal.SIGKILL
+
+
+def test_who_waits_for_changes_hears_that_the_service_stops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """While its parent still runs, which waits for the requests of its workers."""
+    heard: list[bool] = []
+    stopping = threading.Event()
+    parents = iter((7, 1))
+    monkeypatch.setattr(os, "getppid", lambda: next(parents))
+    monkeypatch.setattr(os, "kill", lambda _process, _number: None)
+    pause = SimpleNamespace(sleep=lambda _: heard.append(stopping.is_set()))
+    monkeypatch.setattr(lifeline, "time", pause)
+    lifeline._watch(7, lambda: True, stopping)
+    assert heard[0]
