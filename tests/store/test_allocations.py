@@ -220,6 +220,9 @@ def test_amounts_come_in_units(db: Database) -> None:
     for amount in (1, 3, 7, 8, 100, 2**70):
         with pytest.raises(UnitViolation):
             claim(db, holding(1, {1: {"VCPU": amount}}))
+    for amounts in ((2, 3), (3, 2), (3, 3)):
+        with pytest.raises(UnitViolation):
+            claim(db, *(holding(n, {1: {"VCPU": each}}) for n, each in enumerate(amounts)))
     claim(db, holding(1, {1: {"VCPU": 6}}))
 
 
@@ -252,7 +255,8 @@ def test_every_consumer_is_checked_before_any_provider(db: Database) -> None:
 
 
 def test_the_owner_follows_the_last_write(db: Database) -> None:
-    """Project, user and type are updated; a write below 1.38 keeps the type."""
+    """Project, user and type are updated, and what they use is counted so; a write below 1.38 keeps
+    the type."""
     add_provider(db, 1, VCPU=4)
     steps: list[tuple[str, str | Sentinel | None, str | None]] = [
         ("a", UNSET, None),
@@ -266,6 +270,7 @@ def test_the_owner_follows_the_last_write(db: Database) -> None:
         allocations = consumer_allocations(db, consumer(1))
         assert allocations is not None
         assert (allocations.project_id, allocations.consumer_type) == (project, shown)
+        assert list(project_usages_by_type(db, project, None, None)) == [shown or "unknown"]
 
 
 def test_usages_by_project_user_and_type(db: Database) -> None:

@@ -33,7 +33,7 @@ from berth.model.inventory import Inventory
 from berth.store import allocations
 from berth.store.allocations import delete_allocations
 from berth.store.claim_reads import ClaimFacts, read_claim_facts, read_release_facts
-from berth.store.claims import Claim, release, write_claim
+from berth.store.claims import Claim, release, write_claim, write_claim_of_bumped
 from berth.store.engine.database import Database
 from berth.store.engine.tables import consumers
 from berth.store.engine.transaction import Tx
@@ -118,6 +118,27 @@ def test_a_consumer_moved_away_and_its_room_taken_in_between(db: Database, other
     with pytest.raises(ConsumerRace) as refusal:
         apply_once(other, Claim(writes, facts))
     assert f"of consumer {consumer(1)} were changed" in str(refusal.value)
+    assert schema.check(db) == []
+
+
+def test_a_reshape_whose_consumer_moved_away_lost_a_race(db: Database, other: Database) -> None:
+    """What the consumer held and the room as it is now never were there together, so a lack of
+    capacity would be that of a state which never existed."""
+    add_provider(db, 1, VCPU=2)
+    add_provider(db, 2, VCPU=1)
+    claim(db, holding(1, {1: {"VCPU": 1}}))
+    writes = [holding(1, {}), holding(2, {1: {"VCPU": 2}})]
+    with other.read() as tx:
+        stale = Claim(writes, read_claim_facts(tx, writes))
+    claim(db, holding(1, {2: {"VCPU": 1}}))
+    claim(db, holding(3, {1: {"VCPU": 2}}))
+
+    def unit(tx: Tx) -> None:
+        bump_generation(tx, get_provider_row(tx, provider(1)))
+        write_claim_of_bumped(tx, stale, {})
+
+    with pytest.raises(ConsumerRace):
+        other.write(unit, attempts=1)
     assert schema.check(db) == []
 
 

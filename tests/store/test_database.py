@@ -185,29 +185,41 @@ def test_an_error_leaves_nothing(db: Database) -> None:
 class Locked(sqlite3.OperationalError):
     """The driver's error while another process has the write lock."""
 
-    sqlite_errorcode = sqlite3.SQLITE_BUSY
+    def __init__(self, code: int) -> None:
+        super().__init__("database is locked")
+        self.sqlite_errorcode = code
 
 
 class FindsItLocked:
     """A unit of work that finds the database locked this many times before it succeeds."""
 
-    def __init__(self, times: int) -> None:
+    def __init__(self, times: int, code: int = sqlite3.SQLITE_BUSY) -> None:
         self.times = times
+        self.code = code
         self.transactions: list[Tx] = []
 
     def __call__(self, tx: Tx) -> str:
         self.transactions.append(tx)
         if len(self.transactions) <= self.times:
-            raise OperationalError("BEGIN IMMEDIATE", {}, Locked("database is locked"))
+            raise OperationalError("BEGIN IMMEDIATE", {}, Locked(self.code))
         return "done"
 
 
-def test_a_lock_is_waited_for_a_few_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a random pause and a new transaction each time, up to a limit."""
+@pytest.mark.parametrize(
+    "code",
+    [
+        *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_BUSY_RECOVERY, sqlite3.SQLITE_BUSY_SNAPSHOT),
+        sqlite3.SQLITE_LOCKED,
+    ],
+)
+def test_a_lock_is_waited_for_a_few_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """With a random pause and a new transaction each time, up to a limit; whatever it is for."""
     monkeypatch.setattr(database, "_BUSY_ATTEMPTS", 3)
     pauses: list[float] = []
     db = open_database(f"sqlite:///{tmp_path / 'berth.db'}", sleep=pauses.append)
-    unit = FindsItLocked(2)
+    unit = FindsItLocked(2, code)
     assert db.write(unit) == "done"
     assert len({id(tx) for tx in unit.transactions}) == 3
     assert len(set(pauses)) == 2

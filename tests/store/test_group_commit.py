@@ -31,6 +31,7 @@ from berth.store.engine.opening import DatabaseOptions, open_database
 from berth.store.engine.prepared import Runner
 from berth.store.engine.sqlite import SqliteDialect
 from berth.store.engine.transaction import Tx
+from berth.store.usages import project_usages
 from tests.e2e.serving import wait_until
 from tests.sql_reads import provider_usages
 from tests.store.fleet import (
@@ -116,6 +117,17 @@ def test_new_claims_are_written_at_once(db: Database) -> None:
     assert generation(db, 1) == before + 9
     # And the beginning of the first transaction, which holds the others up.
     assert len(sent) == len(alone) + 1
+
+
+def test_moves_that_share_a_commit_are_all_counted_for_their_project(db: Database) -> None:
+    """Each is written by itself."""
+    add_provider(db, 1, VCPU=20)
+    for number in (1, 2, 3):
+        claim(db, holding(number, {1: {"VCPU": 1}}))
+    with together(db) as ask:
+        moves = [ask(claim, db, holding(n, {1: {"VCPU": 1 + n}})) for n in (1, 2, 3)]
+    assert [write.result(TIMEOUT) for write in moves] == [None] * 3
+    assert project_usages(db, "project", None) == {"VCPU": 9}
 
 
 def test_a_request_for_several_consumers_counts_once_among_others_too(db: Database) -> None:

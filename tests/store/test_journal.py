@@ -259,15 +259,17 @@ def test_trimming_walks_along_the_key(db: Database) -> None:
 
 
 def test_a_busy_database_trims_itself(fresh_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One commit in many also deletes what every reader has long applied."""
+    """One commit in many also deletes what every reader has long applied, and nothing younger."""
     monkeypatch.setattr("berth.store.engine.database._COMMITS_BETWEEN_TRIMS", 1)
     now = datetime(2100, 1, 1)
     db = open_database(fresh_url, clock=lambda: now)
-    for number in range(1, 3):
+    for number in range(1, 4):
         add_provider(db, number)
+        now += timedelta(minutes=20)
+    assert [number for *_, number in journal(db)] == [1, 2, 3]
     now += timedelta(hours=2)
-    add_provider(db, 3)
-    assert [number for *_, number in journal(db)] == [3]
+    add_provider(db, 4)
+    assert [number for *_, number in journal(db)] == [4]
     db.dispose()
 
 

@@ -4,18 +4,21 @@ test sets. Source: spec/beyond.md 7.3."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import DateTime, literal_column, select
 
-from berth.model.errors import CapacityExceeded
-from berth.model.ids import Generation
+from berth.model.errors import CapacityExceeded, ConsumerRace
+from berth.model.ids import ConsumerUUID, Generation
+from berth.store import lease_sweep
 from berth.store.allocations import delete_allocations, release_consumer
+from berth.store.claim_reads import ClaimFacts
 from berth.store.consumer_lists import get_consumer
 from berth.store.engine import database
 from berth.store.engine.database import Database, Observer
+from berth.store.engine.transaction import Tx
 from berth.store.lease_sweep import Expired, sweep
 from berth.store.leases import (
     count_leases,
@@ -231,7 +234,7 @@ def test_a_claim_without_leases_costs_no_statement(db: Database, clock: Clock) -
 
 @EVERY
 def test_many_expire_in_one_sweep(db: Database, clock: Clock) -> None:
-    """In few commits; one that cannot be released does not keep the others."""
+    """In few commits."""
     observer = Counts()
     db.observer = observer
     add_provider(db, 1, VCPU=100)
@@ -245,6 +248,29 @@ def test_many_expire_in_one_sweep(db: Database, clock: Clock) -> None:
     assert {each.consumer for each in swept(db)} == {consumer(n) for n in range(1, 71)}
     assert (observer.released, observer.commits - commits, rows(db)) == (70, 2, 0)
     assert schema.check(db) == []
+
+
+@EVERY
+def test_one_that_cannot_be_released_does_not_keep_the_others(
+    fleet: Database, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is left to the next sweep."""
+    for number in (2, 3, 4):
+        claim(fleet, holding(number, VCPU, project="web", lease_until=expiry(fleet, 600)))
+    real = lease_sweep.release
+
+    def lose(tx: Tx, facts: ClaimFacts, *, expired: Sequence[Lease] = ()) -> set[ConsumerUUID]:
+        if consumer(2) in {lease.consumer for lease in expired}:
+            raise ConsumerRace([consumer(2)])
+        return real(tx, facts, expired=expired)
+
+    clock.pass_(600)
+    with monkeypatch.context() as patched:
+        patched.setattr(lease_sweep, "release", lose)
+        released = {each.consumer for each in swept(fleet)}
+    assert released == {consumer(number) for number in (1, 3, 4)}
+    assert [each.consumer for each in swept(fleet)] == [consumer(2)]
+    assert schema.check(fleet) == []
 
 
 class Counts(Observer):
@@ -273,6 +299,9 @@ def test_another_program_ends_a_lease_too(fleet: Database, clock: Clock) -> None
         f"UPDATE consumers SET id = id + 100 WHERE uuid = '{consumer(2)}'",
     )
     assert leases(fleet) == {}
+    for number in (1, 2):
+        shown = get_consumer(fleet, consumer(number))
+        assert shown is not None and shown.lease_until is None
     expected = "the lease of consumer {} is of an earlier state of it"
     told = [sentence for sentence in schema.check(fleet) if sentence.startswith("the lease")]
     assert told == [expected.format(consumer(number)) for number in (1, 2)]
@@ -343,6 +372,15 @@ def test_a_consumer_without_a_time_of_creation_can_have_a_lease(
         assert leases(fleet)[consumer(2)] == timedelta(seconds=seconds)
     clock.pass_(60)
     assert [each.consumer for each in swept(fleet)] == [consumer(2)]
+
+
+@EVERY
+def test_a_lease_that_another_program_ended_is_given_again(fleet: Database, clock: Clock) -> None:
+    """The old one need not be forgotten first."""
+    url = fleet.engine.url.render_as_string(hide_password=False)
+    run(url, f"UPDATE consumers SET generation = 2 WHERE uuid = '{consumer(1)}'")
+    put_lease(fleet, consumer(1), 60)
+    assert (leases(fleet), rows(fleet)) == ({consumer(1): timedelta(minutes=1)}, 1)
 
 
 @EVERY

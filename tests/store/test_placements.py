@@ -15,6 +15,7 @@ from berth.store.engine.database import Database, Observer
 from berth.store.engine.placement_sweep import PlacementSweep
 from berth.store.placements import Placement, standings
 from berth.upkeep import schema
+from tests.servers.statements import run
 from tests.store.fleet import add_provider, claim, consumer, holding, provider
 from tests.store.statements import counted_statements
 from tests.store.together import together
@@ -84,6 +85,19 @@ def test_a_placement_counts_while_the_consumer_holds_what_it_got(db: Database) -
     place(db, holding(1, {1: {"VCPU": 1}}), digest="b")
     assert (digest_of(db, 1), rows(db)) == ("b", 1)
     assert schema.check(db) == []
+
+
+@pytest.mark.engines("sqlite", "postgresql", "mariadb")
+def test_the_request_of_an_earlier_call_does_not_count(db: Database, fresh_url: str) -> None:
+    """The previous release replaces a placement, and leaves its request as it was."""
+    add_provider(db, 1, VCPU=100)
+    write = holding(1, {1: {"VCPU": 1}})
+    placement = Placement("a" * 64, provider(1), {"": [provider(1)]}, '{"groups": {}}')
+    replace_allocations(db, [write], attempts=1, placed={write.uuid: placement})
+    assert standings(db, [write.uuid])[write.uuid].placement == placement
+    run(fresh_url, f"UPDATE berth_placements SET digest = '{'b' * 64}'")
+    replaced = placement._replace(digest="b" * 64, request="")
+    assert standings(db, [write.uuid])[write.uuid].placement == replaced
 
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")

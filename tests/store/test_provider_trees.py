@@ -384,6 +384,13 @@ def test_a_child_that_is_added_meanwhile_is_not_overlooked(db: Database, other: 
         edit(db, WantedTree("p1", [WantedProvider(uuid_of(1), None)], remove_missing=True))
 
 
+def test_a_tree_that_was_made_meanwhile_is_not_the_one_expected(db: Database) -> None:
+    """Of two who make one tree, the second learns of the first."""
+    edit(db, wanted_of(a_host(), "p1"), {})
+    with pytest.raises(TreeChanged):
+        edit(db, WantedTree("p1", [WantedProvider(uuid_of(1), None, traits=frozenset())]), {})
+
+
 @pytest.mark.engines("postgresql", "mariadb")
 def test_nobody_renames_a_provider_of_the_tree_between_its_reading_and_the_commit(
     db: Database, other: Database

@@ -101,11 +101,13 @@ def test_an_empty_provider_given_nothing_moves_once(fleet: Database) -> None:
 def test_shrinking_below_use_needs_no_allocations(fleet: Database) -> None:
     """It is over capacity afterwards; allocations that do not grow are accepted."""
     reshape(fleet, [having(fleet, 1, {"VCPU": 1, "DISK_GB": 10})], [])
-    reshape(
-        fleet,
-        [having(fleet, 1, {"VCPU": 1, "DISK_GB": 10})],
-        [holding(1, {1: {"VCPU": 3, "DISK_GB": 6}})],
-    )
+    for amounts in ({"VCPU": 4, "DISK_GB": 5}, {"VCPU": 3, "DISK_GB": 6}):
+        reshape(
+            fleet,
+            [having(fleet, 1, {"VCPU": 1, "DISK_GB": 10})],
+            [holding(1, {1: amounts})],
+        )
+        assert schema.check(fleet) == []
     with pytest.raises(CapacityExceeded):
         reshape(
             fleet,

@@ -84,6 +84,18 @@ def test_a_tree_is_created_in_one_call(api: Client) -> None:
     assert created.headers["ETag"] == api.get(f"{PATH}/{name}_numa0").headers["ETag"]
 
 
+def test_a_tree_is_edited_however_its_aggregate_was_spelled(api: Client) -> None:
+    """What differs in its spelling alone is no change."""
+    name, aggregate = new_name(), new_uuid()
+    done(put(api, name, *host(name)), 201)
+    root = tree(api, name)[name]["uuid"]
+    put_aggregates(api, root, [aggregate.replace("-", "")])
+    tag = api.get(f"{PATH}/{name}").headers["ETag"]
+    line = {"name": name, "aggregates": [aggregate]}
+    same = done(put(api, name, line, headers={"If-Match": tag}), 200)
+    assert same.json["changes"] == []
+
+
 def test_claims_leave_the_tag_of_a_tree_alone(api: Client) -> None:
     """By default neither generations nor usages are shown, so whoever polls gets 304."""
     name = new_name()
