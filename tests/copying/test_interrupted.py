@@ -144,7 +144,7 @@ def test_a_half_copy_of_another_release_is_left_alone(
     interrupted(source, target, "copying traits")
     words = f"UPDATE berth_copy SET value = '{release}' WHERE step = 'release'"
     target.write_unnoted(lambda tx: tx.connection.execute(text(words)))
-    with pytest.raises(CopyRefused, match="another release .*: finish it with that release, or"):
+    with pytest.raises(CopyRefused, match="finish it with that release, or empty"):
         copy_database(source, target, report=lambda *_: None)
 
 

@@ -21,6 +21,7 @@ from berth.store.engine.database import Database, Observer
 from berth.store.engine.transaction import Tx
 from berth.store.lease_sweep import Expired, sweep
 from berth.store.leases import (
+    Lease,
     count_leases,
     delete_lease,
     expiry,

@@ -20,6 +20,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import event, inspect, text
 
 import berth.upkeep
+from berth.index import Index
 from berth.model.errors import SchemaError
 from berth.model.standard import STANDARD_CLASSES, STANDARD_TRAITS
 from berth.store.engine.database import Database
@@ -292,6 +293,17 @@ def test_several_processes_may_prepare_one_database(database_url: str) -> None:
     assert sorted(traits.names) == list(STANDARD_TRAITS)
     for db in processes:
         db.dispose()
+
+
+def test_services_hear_of_standard_traits_that_are_put_in(db: Database, other: Database) -> None:
+    """As by a newer release beside them."""
+    new = STANDARD_TRAITS[0]
+    removal = text(f"DELETE FROM traits WHERE name = '{new}'")
+    db.write_unnoted(lambda tx: tx.connection.execute(removal))
+    index = Index(other)
+    assert new not in index.snapshot().names.trait_ids
+    schema.sync_standard_names(db)
+    assert new in index.snapshot().names.trait_ids
 
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
