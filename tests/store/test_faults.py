@@ -107,10 +107,10 @@ def test_everything_at_once_is_found_and_repaired(sound: Database, database_url:
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_a_live_index_follows_a_repair(sound: Database, database_url: str) -> None:
     """The repair writes to the journal, so an index applies it like any other commit."""
+    damage(database_url, CASES["sums of usage"], CASES["a wrong root"])
     other = open_database(database_url, options=DatabaseOptions(synchronous=False))
     live = Index(other)
     live.snapshot()
-    damage(database_url, CASES["sums of usage"], CASES["a wrong root"])
     assert all(fault.action for fault in schema.iter_repaired(sound, schema.Owner()))
     assert checked(live) == []
     other.dispose()

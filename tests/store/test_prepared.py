@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +14,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 
 from berth.store.engine import prepared
 from berth.store.engine.database import Database
+from berth.store.engine.joined_inserts import joined_inserts
 from berth.store.engine.prepared import Statements, insert_of
 from berth.store.engine.tables import projects, resource_providers
 from berth.store.engine.transaction import Tx
@@ -108,6 +110,21 @@ def test_texts_of_many_lengths_do_not_pile_up(
         for count in range(10):
             assert tx.rows(BY_TWO_LISTS, {"names": ["p"] * count, "ids": []}) == []
             assert len(known._texts) <= 3
+
+
+@pytest.mark.parametrize("most", [1, 3, 4, 7, 8, 100])
+def test_rows_are_joined_into_few_inserts(most: int) -> None:
+    """All of them, in their order, for engines that take many rows faster than many statements."""
+    rows = [(number, f"p{number}") for number in range(8)]
+    insert = "INSERT INTO things (id, name) VALUES (?, ?) ON CONFLICT DO NOTHING"
+    sent: list[Any] = []
+    with closing(sqlite3.connect(":memory:")) as things:
+        things.execute("CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT)")
+        for statement, values in joined_inserts(insert, rows, most):
+            sent.append(things.execute(statement, values).rowcount)
+        assert things.execute("SELECT * FROM things ORDER BY id").fetchall() == rows
+    assert len(sent) == -(-len(rows) // most)
+    assert max(sent) == min(most, len(rows))
 
 
 def test_a_connection_that_falls_before_its_first_transaction_is_told_as_lost(

@@ -11,7 +11,7 @@ from itertools import product
 from unittest.mock import patch
 
 import pytest
-from sqlalchemy import Executable
+from sqlalchemy import Executable, text
 
 from berth.store import project_counts
 from berth.store.allocations import delete_allocations
@@ -191,6 +191,24 @@ def test_a_writer_that_wakes_up_while_its_rows_are_folded(db: Database, other: D
         assert fold(db, idle=timedelta(hours=-1)) == 0
     assert usage(db) == (2, 5)
     assert schema.check(db) == []
+
+
+def test_a_row_that_has_changed_since_it_was_read_is_not_folded(db: Database) -> None:
+    """RACE: as above, but in one transaction, because SQLite has one writer at a time."""
+    add_provider(db, 1, VCPU=8)
+    claim(db, holding(1, {1: {"VCPU": 2}}))
+    change_each = Tx.change_each
+    more = text("UPDATE berth_project_usages SET used_1 = used_1 + 3")
+
+    def add_then_change(
+        tx: Tx, statement: Executable, parameters: Sequence[Parameters]
+    ) -> list[int]:
+        tx.connection.execute(more)
+        return change_each(tx, statement, parameters)
+
+    with patch.object(Tx, "change_each", add_then_change):
+        assert fold(db, idle=timedelta(hours=-1)) == 0
+    assert usage(db) == (1, 5)
 
 
 # --- Recounting ----------------------------------------------------------------------------------
