@@ -91,11 +91,16 @@ def test_how_far_a_provider_moves(
     assert generation(fleet, 1) == before + steps
 
 
-def test_an_empty_provider_given_nothing_moves_once(fleet: Database) -> None:
-    """By one, as does a provider that is only in the claims."""
+@pytest.mark.parametrize("amounts", [{"VCPU": 1}, {"VCPU": 4, "DISK_GB": 5}])
+def test_an_empty_provider_given_nothing_moves_once(
+    fleet: Database, amounts: dict[str, int]
+) -> None:
+    """By one, as does a provider that is only in the claims, whether or not they change anything
+    there."""
     before = generation(fleet, 1)
-    reshape(fleet, [having(fleet, 2, {})], [holding(1, {1: {"VCPU": 1}})])
+    reshape(fleet, [having(fleet, 2, {})], [holding(1, {1: amounts})])
     assert (generation(fleet, 1), generation(fleet, 2)) == (before + 1, 1)
+    assert schema.check(fleet) == []
 
 
 def test_shrinking_below_use_needs_no_allocations(fleet: Database) -> None:
