@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import logging
 import re
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -79,7 +80,7 @@ def test_each_line_has_its_own_time_and_caller(monkeypatch: pytest.MonkeyPatch) 
     line = "%(asctime)s.%(msecs)03d %(user_identity)s %(message)s"
     handler = handler_of(LineFormatter(datefmt="%S", config=configuration(line, "%(user)s")))
     for now, user in ((1.25, "alice"), (1.5, "bob"), (3.0, "bob"), (3.0, "alice")):
-        monkeypatch.setattr(log_lines.time, "time", lambda now=now: now)
+        monkeypatch.setattr(log_lines, "time", SimpleNamespace(time=lambda now=now: now))
         context = RequestContext(request_id="req-1", user_id=user, overwrite=False)
         assert handler.write_line(NAME, context, "message")
     assert isinstance(handler.stream, io.StringIO)
