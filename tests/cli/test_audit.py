@@ -246,9 +246,11 @@ def test_a_list_that_cannot_be_read_is_named_with_the_reason(office: Office) -> 
         )
 
 
-def test_a_tree_without_a_host_goes_and_comes_back_whole(office: Office) -> None:
-    """Where nobody holds anything of it; sharing providers are no hosts."""
-    hosts = office.write("hosts", "cn1")
+@pytest.mark.parametrize("host", ["cn1", provider_uuid("cn1")])
+def test_a_tree_without_a_host_goes_and_comes_back_whole(office: Office, host: str) -> None:
+    """Where nobody holds anything of it; sharing providers are no hosts, and a host may be named
+    by its uuid."""
+    hosts = office.write("hosts", host)
     done = office.audit("--hosts", hosts, "--fix", "--yes", "--undo-file", "undo")
     assert (
         f"old ({provider_uuid('old')}) is not in --hosts; 2 providers with VCPU=8 on old, VGPU=2 "
@@ -258,6 +260,7 @@ def test_a_tree_without_a_host_goes_and_comes_back_whole(office: Office) -> None
         f"cn2 ({provider_uuid('cn2')}) is not in --hosts; 1 of its providers still have allocations"
     ) in done.stdout
     lines = [line for line in WORLD.splitlines(keepends=True) if "old" in line]
+    assert f"cn1 ({provider_uuid('cn1')})" not in done.stdout
     assert office.picture() == drawn(without(WORLD, *lines))
     assert office.audit("--undo", "undo").returncode == ExitCode.OK
     assert office.picture() == drawn(WORLD)

@@ -78,9 +78,10 @@ def test_a_service_is_needed_where_it_is_asked(tmp_path: Path) -> None:
         config.access()
 
 
-def test_patience_can_be_without_end(tmp_path: Path) -> None:
-    """For hosts that no one watches."""
-    assert said(tmp_path, "start_patience_s: forever").start_patience_s == inf
+@pytest.mark.parametrize(("text", "seconds"), [("forever", inf), ("0", 0), ("0.5", 0.5)])
+def test_patience_has_no_end_or_any(tmp_path: Path, text: str, seconds: float) -> None:
+    """For hosts that no one watches, and for those where somebody waits."""
+    assert said(tmp_path, f"start_patience_s: {text}").start_patience_s == seconds
 
 
 @pytest.mark.parametrize(
@@ -99,6 +100,15 @@ def test_several_nodes_keep_their_uuids_by_their_names(tmp_path: Path) -> None:
     then = said(tmp_path, f"nodes: [{{name: c}}, {{name: b, uuid: {UUID}}}, {{name: a}}]").nodes()
     assert (first[1], then[1], then[2]) == (given, given, first[0])
     assert len({node.uuid for node in then}) == 3
+    said(tmp_path, "nodes: [{name: d}]").nodes()
+    assert said(tmp_path, "nodes: [{name: c}, {name: a}]").nodes() == (then[0], then[2])
+
+
+@pytest.mark.parametrize("text", ["node: {name: a}", "nodes: [{name: a}]"])
+def test_who_only_looks_leaves_no_uuid_behind(tmp_path: Path, text: str) -> None:
+    """The agent itself, as its own user, makes the directory later."""
+    said(tmp_path, text).nodes(read_only=True)
+    assert not (tmp_path / "state").exists()
 
 
 @pytest.mark.parametrize(("text", "file"), [("node", "node-uuid"), ("nodes", "node-uuids.json")])

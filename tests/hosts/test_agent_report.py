@@ -29,12 +29,14 @@ class Host:
 
     def __init__(self) -> None:
         self.now = 1000.0
+        self.report_s = 2.0
         self.fault: Exception | None = None
+        self.without_fault = ""
 
     def report(self, node: Node, *, startup: bool) -> Plan:
         """Send one inventory, unless the test set an error."""
-        self.now += 2
-        if self.fault is not None:
+        self.now += self.report_s
+        if self.fault is not None and node.name != self.without_fault:
             raise self.fault
         return Plan(inventories={"u": {}})
 
@@ -53,14 +55,13 @@ def host() -> Host:
     return Host()
 
 
-@pytest.fixture
-def agent(host: Host) -> Agent:
+def agent_of(host: Host, *names: str) -> Agent:
     """An agent that makes one more pass when it is run."""
     woken = iter([Woken.BY_TIME, Woken.TO_STOP] * 9)
     return Agent(
         lambda: Orders(
             host,
-            [Node("u", "cn1")],
+            [Node(f"uuid of {name}", name) for name in names],
             interval_s=60.0,
             start_patience_s=0.0,
             driver="static",
@@ -71,6 +72,12 @@ def agent(host: Host) -> Agent:
         now=lambda: host.now,
         rng=Random(1),
     )
+
+
+@pytest.fixture
+def agent(host: Host) -> Agent:
+    """An agent of one node."""
+    return agent_of(host, "cn1")
 
 
 def report(agent: Agent, host: Host) -> AgentReport:
@@ -126,6 +133,30 @@ def test_health_is_a_report_of_late(agent: Agent, host: Host) -> None:
     is_well, said = report(agent, host).health()
     assert not is_well
     assert (said["status"], said["nodes"]["cn1"]["error"]) == ("unwell", "total is missing")
+
+
+def test_every_node_has_to_be_reported(host: Host) -> None:
+    """One that is late is told, however well the other is."""
+    agent = agent_of(host, "cn1", "cn2")
+    agent.start()
+    host.now += 200
+    host.fault, host.without_fault = BadProviderTree(["total is missing"]), "cn2"
+    agent.run()
+    is_well, said = report(agent, host).health()
+    assert {name: node["is_well"] for name, node in said["nodes"].items()} == {
+        "cn1": False,
+        "cn2": True,
+    }
+    assert not is_well
+
+
+def test_a_pass_over_many_nodes_may_take_its_time(agent: Agent, host: Host) -> None:
+    """What is late is counted in intervals and passes."""
+    host.report_s = 200
+    agent.start()
+    for later, is_well in ((3 * 260, True), (1, False)):
+        host.now += later
+        assert report(agent, host).health()[0] is is_well
 
 
 def test_it_is_told_over_http(agent: Agent, host: Host) -> None:

@@ -13,7 +13,7 @@ from berth.hosts.audit import Finding, Known, find, read_world
 from berth.hosts.audit.undo import Outcome, fix, read_changes, restore
 from berth.hosts.service import Answer, Service, Transport
 from berth.hosts.undo_file import UndoFile
-from tests.hosts.stage import Stage, drawn
+from tests.hosts.stage import Stage, consumer_uuid, drawn
 from tests.worlds import provider_uuid
 
 GONE = """
@@ -86,6 +86,14 @@ def test_a_tree_that_is_gone_already_is_nothing_to_do(stage: Stage, undo: UndoFi
     finding = found(stage)
     stage.clear()
     assert fix(Service(stage.transport), {}, finding, undo) is Outcome.NOTHING_TO_DO
+
+
+def test_a_provider_that_goes_while_all_are_read_is_left_out(stage: Stage) -> None:
+    """Another client deletes one of the listed children."""
+    child = f"GET /resource_providers/{provider_uuid('gone-vf')}/allocations"
+    meanwhile = Meanwhile(stage.transport, child, lambda: stage.remove("gone-vf"))
+    stage.hold("i1", "gone VCPU=1")
+    assert set(read_world(Service(meanwhile)).providers_of) == {consumer_uuid("i1")}
 
 
 def test_what_was_deleted_comes_back_where_the_rest_cannot_go(stage: Stage, undo: UndoFile) -> None:

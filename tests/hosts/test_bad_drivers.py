@@ -135,6 +135,10 @@ NONSENSE: dict[str, tuple[Edit, str]] = {
         lambda tree, _: tree.new_child("gpu", "cn1", "0000:84:00.0"),
         "gpu has uuid '0000:84:00.0', which is not one; a uuid looks like",
     ),
+    "a uuid in capital letters": (
+        lambda tree, _: tree.new_child("gpu", "cn1", aggregate_uuid("B").upper()),
+        "which is not one; a uuid looks like",
+    ),
     "a name that is too long": (
         lambda tree, _: tree.new_child("n" * 201, "cn1"),
         "has 201 characters; 1 to 200 are allowed",

@@ -51,6 +51,7 @@ def cloned(folder: Path, name: str, machine_id: str | None) -> AgentConfig:
         (("a", None), ("b", "id-2"), True),
         (("a", None), ("b", None), True),
         (("a", "id-1"), ("b", "uninitialized"), True),
+        (("a", "uninitialized"), ("b", "uninitialized"), True),
         (("a", "id-1"), ("a", None), False),  # as far as anybody can tell
         (("a", None), ("a", "id-1"), False),  # it has got an id
     ],

@@ -76,7 +76,7 @@ def test_what_becomes_too_small_is_told_at_once(
     assert watched.passes()[0].over_full == TOO_FULL
     assert watched.passes()[0].over_full == TOO_FULL
     assert caplog.text.count("cn1 has 4 VCPU, and 6 is used") == 1
-    stage.hold("i1", "cn1 VCPU=1")
+    stage.hold("i1", "cn1 VCPU=4")
     assert watched.passes()[0].over_full == ()
     assert "cn1 has enough VCPU again" in caplog.text
 
