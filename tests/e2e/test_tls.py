@@ -13,6 +13,9 @@ import pytest
 import requests
 
 from berth.cli.exit_codes import ExitCode
+from berth.hosts.agent_config import ServiceAccess
+from berth.hosts.fields import FilePath
+from berth.hosts.transports import of_service
 from tests.certificates import Certificate, make_certificate
 from tests.e2e.serving import PATIENCE, Service, run_berth, serving
 
@@ -74,6 +77,19 @@ def test_it_serves_https(service: Service, certificate: Certificate) -> None:
     )
     assert made.status_code == 201
     assert made.headers["Location"].startswith(f"{service.url}/resource_providers/")
+
+
+def test_an_agent_trusts_the_certificate_of_its_configuration(
+    service: Service, certificate: Certificate, tmp_path: Path
+) -> None:
+    """No other vouches for it."""
+    (tmp_path / "token").write_text("admin\n")
+    access = ServiceAccess(
+        url=service.url,
+        token_file=FilePath(tmp_path / "token"),
+        cafile=str(certificate.cert),
+    )
+    assert of_service(access).get("/resource_providers").status_code == 200
 
 
 def test_who_does_not_know_the_certificate_is_warned(service: Service) -> None:

@@ -24,7 +24,7 @@ GONE = """
 
 
 class Meanwhile:
-    """A transport; another client acts before one of its requests."""
+    """A transport; another client acts before one of its requests, once."""
 
     def __init__(self, transport: Transport, request: str, somebody: Callable[[], object]) -> None:
         self._transport = transport
@@ -34,6 +34,7 @@ class Meanwhile:
     def request(self, url: str, method: str, **options: Any) -> Answer:
         """Send a request, after the other client's."""
         if f"{method} {url}" == self._before:
+            self._before = ""
             self._somebody()
         return self._transport.request(url, method, **options)
 

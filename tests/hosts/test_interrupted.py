@@ -13,8 +13,10 @@ from berth.hosts.report_client import ReportClient
 from tests.hosts.hosts import (
     AFTER,
     BEFORE,
+    AsPlacement,
     Falling,
     Interrupted,
+    gpu_host,
     lost_connection,
     node,
     start,
@@ -48,6 +50,17 @@ def test_a_start_that_is_killed_is_finished_by_the_next(
     start(ReportClient(stage.transport), three_guests())
     assert stage.picture() == drawn(AFTER)
     assert not start(ReportClient(stage.transport), three_guests())
+
+
+@pytest.mark.parametrize("at", range(6))
+def test_nothing_is_offered_without_its_traits(stage: Stage, at: int) -> None:
+    """Where two new children take six writes, as at OpenStack Placement: after each of them."""
+    stage.show("cn1  VCPU=16")
+    falling = Falling(stage.transport, at=at, is_done=True, fault=Interrupted())
+    with pytest.raises(Interrupted):
+        start(ReportClient(AsPlacement(falling)), gpu_host())
+    offers = [line for line in stage.picture().splitlines() if "VGPU" in line]
+    assert all("CUSTOM_OWNER_BERTH" in line for line in offers)
 
 
 @pytest.mark.parametrize("at", range(WRITES))

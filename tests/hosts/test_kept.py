@@ -194,9 +194,12 @@ def test_a_setting_is_there_again_with_its_device(
 def test_a_device_on_which_nothing_was_set_goes_at_once(
     stage: Stage, tmp_path: Path, kind: str
 ) -> None:
-    """The traits of a rule and of the driver are no settings of a person."""
+    """The traits of a rule and of the driver are no settings of a person, nor is a drain of what is
+    beside it."""
     reporter = Reporter(kind, tmp_path, ReportClient(stage.transport))
     reporter.report(has_card=True)
+    if has_drains(stage):
+        drain(stage, "cn1")
     assert not reporter.report(has_card=False).count("kept")
     assert reporter.card not in names(stage)
 

@@ -165,6 +165,17 @@ def test_b_cpus_and_memory_move_to_the_numa_nodes(stage: Stage) -> None:
     assert not start(stage, driver(numa_host(), model="numa", **CPUS))
 
 
+def test_a_guest_that_is_pinned_in_part_is_where_its_memory_is(stage: Stage) -> None:
+    """One of its CPUs stays on a node, the other runs on both."""
+    stage.show("cn1  VCPU=32  MEMORY_MB=65536\ni1: cn1 VCPU=2 MEMORY_MB=2048")
+    text = domain_xml(consumer_uuid("i1"), pins="0 0-31", memory="0-1")
+    host = RecordedHost("two-sockets", domains=[(text, True)])
+    start(stage, driver(host, model="numa", disk=False))
+    assert stage.picture().splitlines()[-1] == (
+        "i1: cn1_NUMA0 MEMORY_MB=1024 VCPU=1, cn1_NUMA1 MEMORY_MB=1024 VCPU=1"
+    )
+
+
 def test_b_and_back(stage: Stage) -> None:
     """The nodes are removed, and every guest has on the root what it had on them."""
     stage.show(FLAT)
@@ -324,7 +335,8 @@ def test_capabilities_of_libvirts_own_test_driver() -> None:
 
 
 def test_the_cpu_that_guests_get() -> None:
-    """From the domain capabilities, mode host-model; disabled features do not count."""
+    """From the domain capabilities, mode host-model; disabled and forbidden features do not
+    count."""
     model = read_host_model(
         """
         <domainCapabilities><cpu>
@@ -333,6 +345,7 @@ def test_the_cpu_that_guests_get() -> None:
             <model fallback='forbid'>Skylake</model>
             <feature policy='require' name='vmx'/>
             <feature policy='disable' name='avx2'/>
+            <feature policy='forbid' name='rtm'/>
           </mode>
         </cpu></domainCapabilities>
         """

@@ -116,6 +116,19 @@ def test_memory_goes_by_the_share_of_the_cpus() -> None:
     ) == {"i1": {"node1": {"PCPU": 4, "MEMORY_MB": 667}, "node2": {"PCPU": 2, "MEMORY_MB": 333}}}
 
 
+def test_a_huge_page_stays_whole() -> None:
+    """Three pages of 2 MiB of a guest on two nodes."""
+    (move,) = moves(MEMORY_MB=(8, 8))
+    pages = [
+        replace(target, stock=replace(target.stock, min_unit=2, step_size=2))
+        for target in move.targets
+    ]
+    allocations = {"i1": {"host": {"MEMORY_MB": 6}}}
+    assert moved(allocations, [replace(move, targets=tuple(pages))], {"i1": {0: 1, 1: 1}}) == {
+        "i1": {"node0": {"MEMORY_MB": 4}, "node1": {"MEMORY_MB": 2}}
+    }
+
+
 def test_a_class_that_a_consumers_nodes_do_not_have_goes_where_it_is() -> None:
     """A guest is placed on a node that has only CPUs."""
     allocations = {"i1": {"host": {"VCPU": 2, "MEMORY_MB": 700}}}

@@ -34,7 +34,7 @@ from tests.hosts.machines import (
     SRIOV_HOST,
     TWO_SOCKETS,
 )
-from tests.hosts.machines.machine import PCI, Machine
+from tests.hosts.machines.machine import MIB, PCI, Machine
 from tests.worlds import provider_uuid, world
 
 DEVICES: dict[str, Any] = {
@@ -142,6 +142,14 @@ def test_memory_that_was_added_while_the_host_ran_is_shared_out_by_blocks(tmp_pa
           cn1_NUMA1  MEMORY_MB=8035  VCPU=2  HW_NUMA_ROOT
         """,
     )
+
+
+def test_nodes_that_count_a_little_more_memory_offer_what_the_host_has(tmp_path: Path) -> None:
+    """Their figures include what the kernel has for itself."""
+    host = hosts.driver(replace(TWO_SOCKETS, memory_kib=65000 * MIB), tmp_path, model="numa")
+    tree = first_report(host)
+    nodes = ("cn1_NUMA0", "cn1_NUMA1")
+    assert [tree.data(node).inventory["MEMORY_MB"]["total"] for node in nodes] == [32500, 32500]
 
 
 def test_devices_stand_under_their_numa_nodes(tmp_path: Path) -> None:
@@ -298,13 +306,24 @@ def test_an_empty_node_stays_while_others_stand_below_it(tmp_path: Path) -> None
 # --- What is gone ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("used", "left"), [(0, None), (3, {"total": 3, "max_unit": 4})])
+@pytest.mark.parametrize(
+    ("used", "reserved", "left"),
+    [
+        (0, 0, None),
+        (3, 0, {"total": 3, "max_unit": 4}),
+        (1, 1, {"total": 2, "max_unit": 4, "reserved": 1}),
+    ],
+)
 def test_a_gpu_that_is_gone_stays_while_it_is_used(
-    tmp_path: Path, used: int, left: dict[str, int] | None
+    tmp_path: Path, used: int, reserved: int, left: dict[str, int] | None
 ) -> None:
-    """Only what is allocated is left of its inventory; the rest of the host is reported."""
+    """Only what is allocated is left of its inventory, beside what is reserved; the rest of the
+    host is reported."""
     tree = first_report(hosts.driver(GPU_HOST, tmp_path / "whole", model="numa", **DEVICES))
     dead = "cn1_pci_0000_85_00_0"
+    if reserved:
+        record = tree.data(dead).inventory["VGPU"]
+        tree.update_inventory(dead, {"VGPU": {**record, "reserved": reserved}})
     machine = replace(GPU_HOST, disk_gib=400, pci={})
     uuid = tree.data(dead).uuid
     host = hosts.driver(

@@ -9,7 +9,7 @@ of before.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -43,6 +43,7 @@ from tests.hosts.hosts import (
     three_guests,
     tracker,
 )
+from tests.hosts.machines.machine import PCI
 from tests.hosts.stage import Stage, consumer_uuid, drawn
 from tests.hosts.test_healing import HEALED, UNTOLD, pci_host
 from tests.hosts.test_linux_scenarios import AFTER as NUMA_AFTER
@@ -101,7 +102,9 @@ SCENARIOS = {
     ),
     "G": Scenario(AGENT, gpu_host(i1={"84": 1}), AGENT_AFTER),
     "I": Scenario(
-        SPLIT, Merging(), "cn1  VCPU=16  VGPU=8\ni1: cn1 VCPU=1 VGPU=1\ni2: cn1 VCPU=1 VGPU=3"
+        SPLIT.replace("g1  VGPU=4", "g1  VGPU=4  CUSTOM_GOLD  @A"),
+        Merging(),
+        "cn1  VCPU=16  VGPU=8\ni1: cn1 VCPU=1 VGPU=1\ni2: cn1 VCPU=1 VGPU=3",
     ),
     "J": Scenario(UNTOLD, pci_host(i1=2), HEALED),
 }
@@ -109,12 +112,18 @@ SCENARIOS = {
 
 @pytest.fixture(params=[*SCENARIOS, "B"])
 def scenario(request: pytest.FixtureRequest, tmp_path: Path) -> Scenario:
-    """Each of the scenarios; B is of a recorded machine."""
+    """Each of the scenarios; B is of a recorded machine, with a card that is new too."""
     if request.param == "B":
         host = linux_hosts.driver(
-            PLAIN, tmp_path / "host", model="numa", placements=places(WHERE), **HALVES
+            replace(PLAIN, pci={"0000:81:00.0": PCI("8086:1572", node=1)}),
+            tmp_path / "host",
+            model="numa",
+            placements=places(WHERE),
+            pci=[{"device": "8086:1572"}],
+            **HALVES,
         )
-        return Scenario(NUMA_BEFORE, host, NUMA_AFTER)
+        card = "        cn1_0000:81:00.0  CUSTOM_PCI_8086_1572=1(max:1)  CUSTOM_OWNER_BERTH\n"
+        return Scenario(NUMA_BEFORE, host, NUMA_AFTER.replace("    i1:", f"{card}    i1:"))
     return SCENARIOS[request.param]
 
 

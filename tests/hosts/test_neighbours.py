@@ -11,7 +11,7 @@ from berth.hosts.errors import NameTaken
 from berth.hosts.report_client import ReportClient
 from tests.hosts.hosts import gpu_host, node, start, tracker
 from tests.hosts.stage import Stage, drawn
-from tests.worlds import provider_uuid
+from tests.worlds import aggregate_uuid, provider_uuid
 
 SHARED_DISK = """
 nfs  DISK_GB=1000  MISC_SHARES_VIA_AGGREGATE  @A
@@ -55,6 +55,26 @@ def test_a_sharing_provider_in_use_is_never_written(stage: Stage) -> None:
         + OTHERS
     )
     assert not start(ReportClient(stage.transport), gpu_host(i1={"84": 1}, i2={"85": 2}))
+
+
+def test_a_pool_is_seen_among_very_many_aggregates(stage: Stage) -> None:
+    """One request does not name them all: the last that one names counts, and the next."""
+    names = sorted((f"A{number}" for number in range(201)), key=aggregate_uuid)
+    stage.show(
+        f"""
+        cn1  {"  ".join(f"@{name}" for name in names)}
+        nfs  DISK_GB=1000  MISC_SHARES_VIA_AGGREGATE  @{names[199]}
+        fpgas  FPGA=4  MISC_SHARES_VIA_AGGREGATE  @{names[200]}
+        """
+    )
+    tree = ReportClient(stage.transport).get_provider_tree_and_ensure_root(
+        None, provider_uuid("cn1")
+    )
+    assert [tree.has_sharing_provider(name) for name in ("DISK_GB", "FPGA", "VGPU")] == [
+        True,
+        True,
+        False,
+    ]
 
 
 def test_an_idle_sharing_provider_is_never_written(stage: Stage) -> None:

@@ -14,6 +14,7 @@ from berth.hosts.report_client import ReportClient
 from berth.hosts.service import MOVING_VERSION, provider_path
 from tests.hosts.hosts import AsPlacement, gpu_host, node, tracker
 from tests.hosts.stage import Stage, consumer_uuid, drawn
+from tests.hosts.test_audit import Meanwhile
 from tests.worlds import provider_uuid
 
 
@@ -48,6 +49,24 @@ def test_what_somebody_holds_elsewhere_is_not_remembered(stage: Stage, before: s
     stage.hold("i1", "cn1 VGPU=1, nfs DISK_GB=20")
     tracker(client, gpu_host(i1={"84": 1})).report(node(), startup=True)
     assert "i1: cn1_pci_84 VGPU=1, nfs DISK_GB=20" in stage.picture()
+
+
+def test_what_changes_between_the_requests_of_one_reading_is_seen(stage: Stage) -> None:
+    """The inventory of a provider, its aggregates and its traits are three requests."""
+    stage.show("cn1  VCPU=8")
+    uuid = provider_uuid("cn1")
+    meanwhile = Meanwhile(
+        AsPlacement(stage.transport),
+        f"GET {provider_path(uuid, 'traits')}",
+        lambda: stage.reserve("cn1", "VCPU", 2),
+    )
+    client = ReportClient(meanwhile)
+    assert [
+        client.get_provider_tree_and_ensure_root(None, uuid)
+        .data("cn1")
+        .inventory["VCPU"]["reserved"]
+        for _ in range(2)
+    ] == [0, 2]
 
 
 @pytest.mark.parametrize(

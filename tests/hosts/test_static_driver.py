@@ -263,6 +263,14 @@ def test_one_file_does_for_many_nodes(stage: Stage, host: YamlHost) -> None:
     assert stage.picture() == drawn("    cn1\n    cn2  CUSTOM_RACK_7")
 
 
+def test_names_that_are_alike_on_one_node_are_told_there(stage: Stage, host: YamlHost) -> None:
+    """The file is right for every other node."""
+    host.write("children: [{name: $NODE_gpu0}, {name: cn1_gpu0}]")
+    with pytest.raises(BadConfiguration, match="on cn1 several providers have the name cn1_gpu0"):
+        start(stage, host.driver)
+    start(stage, host.driver, "cn2")
+
+
 def test_a_class_moves_to_other_providers_with_its_allocations(
     stage: Stage, host: YamlHost
 ) -> None:

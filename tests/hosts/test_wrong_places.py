@@ -75,12 +75,15 @@ def test_a_token_that_is_not_known_is_told() -> None:
     )
 
 
-def test_who_does_not_answer_is_told_in_a_few_words() -> None:
-    """The address and the reason."""
-    url = f"http://127.0.0.1:{free_port()}"
+@pytest.mark.parametrize(("user", "told"), [("", ""), ("agent:hunter2@", "agent:***@")])
+def test_who_does_not_answer_is_told_in_a_few_words(user: str, told: str) -> None:
+    """The address without its password, and the reason."""
+    at = f"127.0.0.1:{free_port()}"
     with pytest.raises(Unreachable) as raised:
-        Service(with_token(url, "token")).get("/traits")
-    assert str(raised.value) == f"GET /traits got no answer from {url}: Connection refused"
+        Service(with_token(f"http://{user}{at}", "token")).get("/traits")
+    assert str(raised.value) == (
+        f"GET /traits got no answer from http://{told}{at}: Connection refused"
+    )
 
 
 def test_an_empty_token_is_a_fault_of_the_configuration(tmp_path: Path) -> None:
