@@ -26,7 +26,7 @@ BUILT_FROM := pyproject.toml constraints.txt
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve demo test proof coverage golden screenshots lint lint-python lint-page figures format docs bench compare constraints clean
+.PHONY: help serve demo test proof plant coverage golden screenshots lint lint-python lint-page figures format docs bench compare constraints clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -42,6 +42,9 @@ test: $(VENV)/.development ## Run every test that this machine can run, and prin
 
 proof: $(VENV)/.development ## Run the proofs and the random tests at full effort
 	@BERTH_EFFORT=$(EFFORT) $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --max-worker-restart 0 $(PROOFS) $(ARGS)
+
+plant: $(VENV)/.development ## Plant small faults in copies of the code, one at a time, and say which tests find them
+	@$(BIN)/python tools/plant.py $(ARGS)
 
 coverage: $(VENV)/.development ## Run the tests, and update docs/api-coverage.md
 	@$(BIN)/python -m pytest --write-api-coverage $(ARGS)
