@@ -34,6 +34,9 @@ try:
 except KeyboardInterrupt:
     print("stopped")
 sys.settrace(None)
+if last == signal.SIGHUP:
+    alarm.wait(0)
+    print(alarm.wait(0).name)
 """
 
 
@@ -50,6 +53,7 @@ def ends(number: int) -> list[str]:
 
 
 def test_a_signal_at_any_moment_does_not_stall_it() -> None:
-    """A handler runs between any two steps of what it interrupts, and must not wait for that."""
-    assert ends(1) == ["TO_RELOAD", "paused"]
+    """A handler runs between any two steps of what it interrupts, and must not wait for that; when
+    the signals are over, the agent waits again."""
+    assert ends(1) == ["TO_RELOAD", "paused", "BY_TIME"]
     assert ends(15) == ["TO_STOP", "stopped"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import StringIO
@@ -182,6 +183,16 @@ def test_several_lists_of_one_type_count_together(office: Office) -> None:
     third = f"INSTANCE=echo {consumer_uuid('i3')}"
     files = ("--living", f"INSTANCE={first}", "--living", f"INSTANCE={second}")
     assert "orphaned" not in office.audit(*files, "--living-command", third).stdout
+
+
+def test_who_is_created_while_the_lists_are_made_is_no_orphan(office: Office) -> None:
+    """A --living-command runs after the service is read, so it lists everyone who was there."""
+    living = office.write("living", *map(consumer_uuid, ("i1", "i2", "i3")))
+    claim = f"claim {consumer_uuid('i4')} cn1:VCPU=1 --project web --user alice"
+    berth = f"{sys.executable} -m berth.cli {claim} --config-file placement.conf"
+    told = office.audit("--living-command", f"INSTANCE=cat {living}; {berth} >&2")
+    assert (told.returncode, consumer_uuid("i4") in told.stdout) == (ExitCode.INCONSISTENT, False)
+    assert consumer_uuid("i4") in office.audit("--living", f"INSTANCE={living}").stdout
 
 
 def test_a_refusal_is_that_of_one_finding(office: Office) -> None:

@@ -150,6 +150,7 @@ def test_refusals_inventories_and_unknown_outcomes_for_people(
             stock | {"before": None, "after": fields},
         ]),
         line(4, omitted={"consumers": 7}, providers=[{"uuid": GPU}]),
+        LINES[2],
     )  # fmt: skip
     text = in_process("audit-log", "show", str(log)).stdout
     inventory = f"  {GPU}: inventory of PGPU: "
@@ -164,6 +165,7 @@ def test_refusals_inventories_and_unknown_outcomes_for_people(
         f"{inventory}none -> total=8 reserved=0",
         f"  provider {GPU}",
         "  and 7 more consumers",
+        f"  consumer {VM} of attic (before: of web)",
     ):
         assert any(expected in each for each in text.splitlines()), (expected, text)
 
@@ -267,16 +269,21 @@ def test_filters_find_every_spelling_and_every_name(
 
 
 def test_a_damaged_line_does_not_hide_the_next(in_process: InProcess, tmp_path: Path) -> None:
-    """A line cut short by a full disk, with the next one behind it; noise; a truncated gzip."""
+    """A line cut short by a full disk, with the next one behind it; noise; a truncated and a
+    spoilt gzip."""
     log = tmp_path / "audit.jsonl"
     first, second = (json.dumps(each).encode() for each in LINES[:2])
     log.write_bytes(first[:60] + second + b"\nnoise\n[1]\n\n")
     cut = tmp_path / "audit.jsonl.1.gz"
-    cut.write_bytes(gzip.compress(first + b"\n" + second * 9)[:-30])
-    done = in_process("audit-log", "show", "--json", str(log), str(cut))
+    packed = gzip.compress(first + b"\n" + second * 9)
+    cut.write_bytes(packed[:-30])
+    spoilt = tmp_path / "audit.jsonl.2.gz"
+    # Its first bytes after the header, where the kind of the first block stands.
+    spoilt.write_bytes(packed[:10] + b"\xff" * 9 + packed[19:])
+    done = in_process("audit-log", "show", "--json", str(log), str(cut), str(spoilt))
     assert done.returncode == 0
     assert [json.loads(text)["request_id"] for text in done.stdout.splitlines()][-1] == "req-2"
-    assert done.stderr == "berth: 4 damaged lines skipped\n"
+    assert done.stderr == "berth: 5 damaged lines skipped\n"
 
 
 def test_cut_lines_that_may_match_are_reported(in_process: InProcess, tmp_path: Path) -> None:

@@ -94,10 +94,12 @@ def test_scope_counts_as_it_does_in_service(tmp_path: Path) -> None:
 def test_a_script_can_ask(tmp_path: Path) -> None:
     """One rule or several; the exit code says whether all admit the caller."""
     source = policed(tmp_path)
-    ask = ("policy", "check", "--config-file", source, "--role", "admin", LIST)
-    assert run_berth(tmp_path, *ask).returncode == ExitCode.OK
-    assert run_berth(tmp_path, *ask, "placement:reshaper:reshape").returncode == 1
-    wrong = run_berth(tmp_path, *ask, "placement:traits:lost")
+    ask = ("policy", "check", "--config-file", source, "--role", "admin")
+    reshape = "placement:reshaper:reshape"
+    assert run_berth(tmp_path, *ask, LIST).returncode == ExitCode.OK
+    for rules in ((LIST, reshape), (reshape, LIST)):
+        assert run_berth(tmp_path, *ask, *rules).returncode == 1
+    wrong = run_berth(tmp_path, *ask, LIST, "placement:traits:lost")
     assert_fails(wrong, ExitCode.USAGE, "no rule placement:traits:lost", "berth policy list")
 
 

@@ -119,6 +119,7 @@ def test_a_token_is_bound_to_a_host(desk: Desk) -> None:
     ("options", "said"),
     [
         (("--user", "a", "--role", "agent"), "the role agent is for one host: add --host"),
+        (("--user", "a", "--role", "Agent"), "the role agent is for one host: add --host"),
         (("--role", "agent", "--role", "reader", "--host", "gpu02"), "agent and no other"),
         (("--role", "service", "--host", "gpu02"), "agent and no other"),
         (("--role", "agent", "--host", "a:b"), "no colon"),

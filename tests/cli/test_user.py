@@ -64,9 +64,9 @@ def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_process: InProces
 def test_a_user_has_a_password_a_project_and_roles(office: Office) -> None:
     """berth creates the file next to the configuration; only its owner may read it."""
     office.add("alice", "--role", "admin", "--role", "reader")
-    office.add("bob", "--project", "web", password="kød")
+    office.add("bob", "--project", "web", password=" kød ")
     assert office.users() == {"alice": ("alice", ["admin", "reader"]), "bob": ("web", [])}
-    assert office.takes("alice", "secret") and office.takes("bob", "kød")
+    assert office.takes("alice", "secret") and office.takes("bob", " kød ")
     assert stat.S_IMODE(office.file.stat().st_mode) == 0o600
     assert sorted(path.name for path in office.file.parent.iterdir()) == ["any.conf", "htpasswd"]
 

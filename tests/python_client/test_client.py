@@ -118,6 +118,9 @@ def test_a_consumer_moves_and_a_dry_run_writes_nothing(berth: Client) -> None:
     assert dry.host
     assert list(berth.consumers(host=name)) == []
     (placed,) = berth.place(on(name, SMALL), [job])
+    found = berth.placement(f"{name}/job")
+    assert found == berth.placement(placed.uuid)
+    assert (found.uuid, found.host, found.basis) == (placed.uuid, placed.host, "placed")
     moving = replace(job, uuid=placed.uuid, generation=berth.consumer(placed.uuid).generation)
     (moved,) = berth.place(on(other, SMALL), [moving], replace=True)
     assert (moved.uuid, moved.host != placed.host) == (placed.uuid, True)

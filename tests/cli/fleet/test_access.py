@@ -552,8 +552,9 @@ def test_nothing_changes_a_database_that_nothing_names(
 def test_what_changes_nothing_reads_a_database_that_nothing_names(
     at_home: Path, in_process: InProcess
 ) -> None:
-    """Questions, and dry runs of placements."""
+    """Questions, and dry runs of placements and of repairs."""
     assert in_process("provider", "list").returncode == 0
+    assert in_process("db", "check", "--repair", "--dry-run").returncode == 0
     assert in_process("candidates", "VCPU=1").returncode == 14
     assert in_process("place", "VCPU=1", "--for", "web/job", "--dry-run").returncode == 14
 

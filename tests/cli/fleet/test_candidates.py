@@ -45,6 +45,8 @@ def test_a_table_names_hosts_and_what_they_give(berth: BothWays) -> None:
     assert heads.split() == ["HOST", "GIVES", "AFTER"]
     assert row.startswith("cn010  cn010_numa")
     assert "VCPU 2, MEMORY_MB 2,048" in row or "MEMORY_MB 2,048, VCPU 2" in row
+    _, unused, _ = berth.ok("candidates", *arguments, "--limit", "1", "--nothing-used").lines
+    assert "VCPU 2/" in unused
     assert sums.startswith("1 candidate on 1 host")
 
 
@@ -280,7 +282,9 @@ def test_several_consumers_are_written_at_once(berth: BothWays, tmp_path: Path) 
     file = tmp_path / "claims.json"
     file.write_text(json.dumps(body))
     assert berth.ok("claim", "--request", str(file)).stdout == "claimed for 2 consumers\n"
-    assert berth("release", CONSUMER, str(uuid.UUID(int=1))).code == 11
+    nobody = str(uuid.UUID(int=1))
+    refused = berth("release", CONSUMER, nobody)
+    assert (refused.code, refused.stderr) == (11, f"berth: no consumer {nobody} has allocations\n")
     assert berth.ok("release", CONSUMER, OTHER).stdout == f"released {CONSUMER}, {OTHER}\n"
     file.write_text(json.dumps(body[CONSUMER]))
     berth.ok("claim", CONSUMER, "--request", str(file))

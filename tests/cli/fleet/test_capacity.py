@@ -56,8 +56,8 @@ def test_options_are_the_body_of_a_question(berth: BothWays, tmp_path: Path) -> 
     assert shown[-1].startswith(f"request on {best['host']['name']} {best['count']}, ")
 
 
-def test_what_would_be_is_shown_beside_what_is(berth: BothWays) -> None:
-    """Two hosts less, and ten more."""
+def test_what_would_be_is_shown_beside_what_is(berth: BothWays, tmp_path: Path) -> None:
+    """A host less, and eleven more; what stands in a file counts beside the options."""
     assumed = ("--without-host", "cn010", "--add-host", "cn011*10", "--add-host", "cn012")
     printed = berth.ok("capacity", "VCPU=8", *assumed)
     heads, row = printed.lines
@@ -69,6 +69,11 @@ def test_what_would_be_is_shown_beside_what_is(berth: BothWays) -> None:
     assert {"cn011#1", "cn011#10", "cn012#1"} <= hosts
     assert "cn010" not in hosts
     assert "cn012#2" not in hosts
+    file = tmp_path / "request.json"
+    request = {"groups": {"": {"resources": {"VCPU": 8}}}}
+    file.write_text(json.dumps({"request": request, "what_if": {"without_hosts": ["cn010"]}}))
+    asked = ("capacity", "--request", str(file), *assumed[2:])
+    assert berth.ok(*asked).lines == printed.lines
 
 
 def test_without_arguments_all_flavors_are_counted(berth: BothWays) -> None:

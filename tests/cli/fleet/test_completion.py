@@ -51,6 +51,7 @@ def completed(in_process: InProcess, monkeypatch: pytest.MonkeyPatch, *words: st
         (("class", "show", "VCP"), ["VCPU"]),
         (("trait", "show", "CUSTOM_SH"), ["CUSTOM_SHELF"]),
         (("candidates", "--required", "!CUSTOM_SH"), ["!CUSTOM_SHELF"]),
+        (("candidates", "--required", "in:CUSTOM_SH"), ["in:CUSTOM_SHELF"]),
         (("candidates", "--flavor", "she"), ["shelved"]),
         (("flavor", "delete", "x", "sh"), ["shelved"]),
         (

@@ -353,6 +353,16 @@ def test_novas_own_answer_is_read(berth: BothWays, tmp_path: Path) -> None:
     assert shown["description"] == "x" * 239 + " nova's flavor 1"
 
 
+def test_swap_is_rounded_up_to_whole_gigabytes(berth: BothWays, tmp_path: Path) -> None:
+    """nova gives it in MB, and asks for DISK_GB so."""
+    amounts = {"vcpus": 1, "ram": 512, "disk": 20, "swap": 512}
+    item = {"id": "1", "name": "s", **amounts, "description": None, "extra_specs": {}}
+    path = tmp_path / "detail.json"
+    path.write_text(json.dumps({"flavors": [item]}))
+    berth.ok("flavor", "import", str(path))
+    assert stored(berth, "s")["request"]["groups"][""]["resources"]["DISK_GB"] == 21
+
+
 def test_a_flavor_that_cannot_be_written_stops_no_other(berth: BothWays, tmp_path: Path) -> None:
     """Each is named with the reason, and the exit code says that some are missing."""
     unknown = {**LISTED[0], "Name": "ghost", "Properties": "resources:CUSTOM_GHOST='1', a='b'"}

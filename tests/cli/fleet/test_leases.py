@@ -67,6 +67,15 @@ def test_a_lease_is_set_listed_and_ended(berth: BothWays) -> None:
     assert berth("lease", "set", "web/job-18", "10m").code == ExitCode.SERVICE
 
 
+def test_the_next_to_expire_is_listed_first(berth: BothWays) -> None:
+    """Whatever the names are."""
+    for name, time in (("a", "1h"), ("b", "10m"), ("c", "2h")):
+        each_way(berth, "place", "VCPU=1", "--for", f"web/{name}", "--lease", time)
+    for done in each_way(berth, "lease", "list"):
+        assert [row.split()[0] for row in done.lines[1:-1]] == ["web/b", "web/a", "web/c"]
+    berth.ok("release", "web/a", "web/b", "web/c")
+
+
 def prints(run: Callable[..., Printed], lines: list[str], *arguments: str) -> bool:
     """Whether a command prints these lines."""
     return run(*arguments).lines == lines

@@ -79,6 +79,8 @@ def test_a_job_with_groups_is_moved(berth: BothWays) -> None:
         assert (dry.code, dry.stdout) == (13, f"would move {line}\n")
         assert berth.ok("move", name, *to).lines == [f"moved {line}"]
     assert berth("move", name, "--host-not-in", "cn012", "--to", "cn012").code == 14
+    for elsewhere, code in (((), 13), (("--host-not-in", "cn010"), 14)):
+        assert berth("move", name, *elsewhere, "--dry-run").code == code
     amounts = berth.ok("consumer", "show", name, "--json").answer
     berth.ok("release", name)
     assert len(amounts["allocations"]) == 2

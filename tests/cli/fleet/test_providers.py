@@ -60,7 +60,11 @@ def test_a_list_has_every_filter_of_the_api(berth: BothWays, host: str) -> None:
     ):
         listed = berth.ok("provider", "list", "--json", *filters).answer["resource_providers"]
         assert [item["name"] for item in listed] == [host]
-    for filters in (["--resource", "DISK_GB=1861"], ["--member-of", f"!{AGGREGATE}"]):
+    for filters in (
+        ["--resource", "DISK_GB=1861"],
+        ["--member-of", f"!{AGGREGATE}"],
+        ["--member-of", f"!in:{AGGREGATE},{uuid.uuid4()}"],
+    ):
         listed = berth.ok("provider", "list", "--in-tree", host, *filters)
         assert host not in listed.stdout.split()
     berth.ok("aggregate", "set", host)
@@ -113,11 +117,11 @@ def test_delete_says_what_blocks_it(berth: BothWays, host: str) -> None:
 def test_inventory_keeps_what_is_not_named(berth: BothWays, host: str) -> None:
     """Classes and fields; --replace removes the other classes."""
     berth.ok("inventory", "set", host, "VCPU=64", "VCPU:allocation_ratio=1.5")
-    berth.ok("inventory", "set", host, "VCPU:max_unit=32")
+    berth.ok("inventory", "set", host, "VCPU:max_unit=32", "VCPU:reserved=4")
     assert berth.ok("inventory", "list", host).lines == [
         "CLASS    USED  CAPACITY  TOTAL  RESERVED  RATIO  MIN  MAX  STEP",
         "DISK_GB     0     1,860  2,000       140    1.0    1    -     1",
-        "VCPU        0        96     64         0    1.5    1   32     1",
+        "VCPU        0        90     64         4    1.5    1   32     1",
     ]
     berth.ok("inventory", "set", host, "--replace", "VCPU=8")
     record = berth.ok("inventory", "show", host, "VCPU", "--json").answer

@@ -245,6 +245,10 @@ def test_json_prints_the_events(way: Way, meanwhile: Meanwhile) -> None:
     assert (event["change"], event["traits"]) == ("provider", ["HW_CPU_X86_AVX2"])
     (again,) = map(json.loads, way.watch("--json", "--after", before, count=1))
     assert again == event
+    card = {"uuid": CARD, "name": "cn7_gpu", "parent": "cn7"}
+    meanwhile(lambda: way.put_tree({"traits": []}), lambda: way.put_tree({"traits": []}, card))
+    events = map(json.loads, way.watch("--json", count=2))
+    assert [each["uuid"] for each in events] == [HOST, CARD]
 
 
 @pytest.mark.parametrize("lost", [Way.forget, Way.renew_identity])
