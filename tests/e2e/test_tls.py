@@ -129,7 +129,8 @@ def test_http_gets_no_answer_and_holds_nobody_up(
 
 
 def test_what_cannot_be_used_ends_the_command(certificate: Certificate, tmp_path: Path) -> None:
-    """In one line, before anything is served; also for files from the configuration."""
+    """In one line, before anything is served; also for files from the configuration, which count
+    less than those of the command line."""
     other = make_certificate(tmp_path, "other")
     configuration = tmp_path / "placement.conf"
     configuration.write_text(
@@ -137,11 +138,12 @@ def test_what_cannot_be_used_ends_the_command(certificate: Certificate, tmp_path
         f"[placement_database]\nconnection = sqlite:///{tmp_path}/berth.db\n"
         f"[berth]\ntls_cert = {certificate.cert}\ntls_key = {other.key}\n"
     )
-    done = run_berth(
-        tmp_path, "serve", "--bind", "127.0.0.1:0", "--config-file", str(configuration)
-    )
+    serve = ("serve", "--bind", "127.0.0.1:0", "--config-file", str(configuration))
+    done = run_berth(tmp_path, *serve)
     assert (done.returncode, done.stdout) == (ExitCode.CONFIGURATION, "")
     assert done.stderr == (
         f"berth: the key {other.key} does not belong to the certificate {certificate.cert}\n"
     )
+    done = run_berth(tmp_path, *serve, "--tls-cert", "gone")
+    assert done.stderr == "berth: cannot read the certificate gone: no such file or directory\n"
     assert not (tmp_path / "berth.db").exists()

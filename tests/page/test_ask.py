@@ -149,6 +149,14 @@ def test_the_same_request_stands_in_every_form(
     browser.find(".verdict.fits")
 
 
+def test_a_field_takes_one_of_several_traits(browser: Browser, demo: Service) -> None:
+    """Written with a bar between them."""
+    browser.open(demo.url, in_address({"groups": {"": {"resources": {"VGPU": 1}}}}))
+    field = browser.find("input[data-at='/groups//required']")
+    field.send_keys("CUSTOM_A100 | CUSTOM_T4, CUSTOM_SSD", Keys.TAB)
+    browser.find("pre", "in:CUSTOM_A100,CUSTOM_T4")
+
+
 def test_an_answer_follows_the_fleet(browser: Browser, demo: Service, api: Client) -> None:
     """A host that is drained no longer fits, without a reload."""
     browser.open(demo.url, in_address({"groups": {"": {"resources": {"VGPU": 1}}}}))

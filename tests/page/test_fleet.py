@@ -221,12 +221,89 @@ def test_totals_say_what_is_stranded(browser: Browser, serve: Serve) -> None:
     service = serve()
     api = Client.at(service.url)
     create_hosts(api, "cn1", "cn2")
+    (host,) = api.get("/resource_providers?name=cn2").json["resource_providers"]
+    inventory = {"total": 8, "reserved": 2, "allocation_ratio": 1.5}
+    body = {"resource_provider_generation": 1, **inventory}
+    assert api.put(f"/resource_providers/{host['uuid']}/inventories/VCPU", json=body).status == 200
     browser.open(service.url)
     browser.find(".light", "Live")
-    assert browser.table("Resources") == [["VCPU", "16", "0", "16", "0 %"]]
+    assert browser.table("Resources") == [["VCPU", "17", "0", "17", "0 %"]]
     for amount in (5, 3):
         body = {"request": {"groups": {"": {"resources": {"VCPU": amount}}}}}
         assert api.put(f"/berth/v1/flavors/f{amount}", json=body).status == 201
     browser.reload()
     browser.find("[aria-label=Totals]", "Stranded")
-    assert browser.table("Resources") == [["VCPU", "16", "0", "16", "4", "0 %"]]
+    assert browser.table("Resources") == [["VCPU", "17", "0", "17", "2", "0 %"]]
+
+
+def test_a_device_that_is_moved_is_on_one_host(browser: Browser, serve: Serve) -> None:
+    """While the page follows the fleet; a host whose drain is only announced is not drained."""
+    service = serve()
+    api = Client.at(service.url)
+    create_hosts(api, "cn1", "cn2", "gpu1")
+    for name, effect in (("cn1", "none"), ("cn2", "exclude")):
+        body = {"providers": [name], "effect": effect}
+        assert api.put(f"/berth/v1/drains/{name}", json=body).status == 201
+    hosts = api.get("/resource_providers").json["resource_providers"]
+    uuids = {host["name"]: host["uuid"] for host in hosts}
+    path = f"/resource_providers/{uuids['gpu1']}"
+    put_below(api, path, uuids["cn1"])
+    browser.open(service.url)
+    browser.find(".lead", "2 hosts")
+    browser.find(".lead", "1 drained")
+    browser.find(".light", "Live")
+    assert browser.table("Resources")[0][1] == "24"
+    put_below(api, path, uuids["cn2"])
+    browser.visit("#/hosts/cn2")
+    browser.find(".provider", "gpu1")
+    browser.visit("#/hosts/cn1")
+    browser.find("h1", "cn1")
+    browser.absent(".provider", "gpu1")
+
+
+def put_below(api: Client, path: str, parent: str) -> None:
+    """Move the provider gpu1."""
+    answer = api.put(path, json={"name": "gpu1", "parent_provider_uuid": parent})
+    assert answer.status == 200, answer.text
+
+
+def test_who_drags_the_map_opens_no_host(browser: Browser, demo: Service) -> None:
+    """It moves; a click opens one."""
+    browser.open(demo.url, "#/fleet?by=")
+    browser.find(".light", "Live")
+    browser.drawn_tiles()
+    canvas = browser.find("canvas.map")
+    at_middle = ActionChains(browser.driver).move_to_element(canvas)
+    at_middle.click_and_hold().move_by_offset(50, 0).release().perform()
+    assert browser.address.endswith("#/fleet?by=")
+    ActionChains(browser.driver).click().perform()
+    browser.find("h1", "cn")
+
+
+#: The lines of an answer that comes in these portions.
+LINES = """
+    const { Api } = await import("./api.js");
+    const coming = new ReadableStream({
+        start(stream) {
+            for (const part of ['{"a":', '1}\\n{"b":2', '}\\n{"c":3}'])
+                stream.enqueue(new TextEncoder().encode(part));
+            stream.close();
+        },
+    });
+    const { fetch } = window;
+    window.fetch = async () => new Response(coming);
+    const lines = [];
+    try {
+        for await (const portion of new Api().lines("berth/v1/fleet")) lines.push(...portion);
+    } finally {
+        window.fetch = fetch;
+    }
+    return lines;
+"""
+
+
+def test_a_line_that_comes_in_two_portions_is_one(browser: Browser, demo: Service) -> None:
+    """The network cuts an answer anywhere."""
+    browser.open(demo.url)
+    browser.find(".light", "Live")
+    assert browser.script(LINES) == [{"a": 1}, {"b": 2}, {"c": 3}]

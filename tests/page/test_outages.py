@@ -14,8 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 
+from berth.store.identity import renew_identity
 from tests.client import Client
 from tests.e2e.serving import Service, run_berth
+from tests.fresh import opened_at
 from tests.page.browser import Browser
 from tests.page.services import Serve, create_hosts, create_token, proxying
 from tests.servers.ports import free_port
@@ -167,6 +169,24 @@ def test_the_old_picture_stays_while_the_fleet_is_read_again(
         browser.find(".light", "Live")
         browser.find(".lead", "2 hosts")
         assert browser.all("#notices .problem") == []
+
+
+def test_the_page_follows_a_database_with_a_new_identity(
+    browser: Browser, serve: Serve, tmp_path: Path
+) -> None:
+    """To which every revision is foreign that was before."""
+    service = serve()
+    create_hosts(Client.at(service.url), "cn1")
+    browser.expect(FAILED)
+    browser.open(service.url)
+    browser.find(".lead", "1 host")
+    browser.find(".light", "Live")
+    db = opened_at(f"sqlite:///{tmp_path}/berth.db")
+    renew_identity(db)
+    db.dispose()
+    create_hosts(Client.at(service.url), "cn2")
+    browser.find(".lead", "2 hosts")
+    browser.find(".light", "Live")
 
 
 def test_the_page_recovers_from_what_a_proxy_answers(browser: Browser, serve: Serve) -> None:

@@ -37,11 +37,11 @@ def test_http_basic_asks_for_a_name_and_a_password(
     browser: Browser, serve: Serve, tmp_path: Path
 ) -> None:
     """A wrong one says so, and leaves the name; the right one shows the fleet until a reload."""
-    users = tmp_path / "htpasswd"
-    hashed = bcrypt.hashpw(b"correct horse", bcrypt.gensalt(4)).decode()
+    users, right = tmp_path / "htpasswd", "kød 密 horse"
+    hashed = bcrypt.hashpw(right.encode(), bcrypt.gensalt(4)).decode()
     users.write_text(f"ada:{hashed}:ops:admin\n")
     service = serve(api=f"auth_strategy = http_basic\nhttp_basic_auth_user_file = {users}")
-    header = base64.b64encode(b"ada:correct horse").decode()
+    header = base64.b64encode(f"ada:{right}".encode()).decode()
     create_hosts(Client.at(service.url).acting_as({"Authorization": f"Basic {header}"}), "cn1")
 
     browser.expect(REFUSED)
@@ -54,7 +54,7 @@ def test_http_basic_asks_for_a_name_and_a_password(
     browser.find(".problem", "The service does not accept this name and password.")
     assert browser.labelled("User").get_attribute("value") == "ada"
 
-    browser.write("Password", "correct horse")
+    browser.write("Password", right)
     browser.labelled("Password").send_keys(Keys.ENTER)
     browser.find("h1", "cn1")
     browser.find(".light", "Live")

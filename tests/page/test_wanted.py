@@ -5,11 +5,13 @@ back. Source: page.md, view 3."""
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.candidates.question_strategies import Dice, fleet, query
 from tests.client import Client
+from tests.e2e.serving import Service
 from tests.effort import SEED
 from tests.page.browser import Browser
 from tests.page.services import Serve
@@ -62,6 +64,27 @@ def test_a_query_and_what_the_page_reads_have_the_same_candidates(
         read_at_all = [made for made in read if made is not None]
         assert any(made["query"] for made in read_at_all)
         assert any("groups" in made["wanted"] for made in read_at_all)
+
+
+#: What the page makes of a request: a command line; without two traits; with another name.
+EDIT = """
+    const { asCommand, renamed, without } = await import("./wanted.js");
+    const traits = ["/groups//required/0", "/groups//required/1"];
+    const [wanted] = arguments;
+    return [asCommand(wanted), without(wanted, traits), renamed(wanted, "CUSTOM_C", "CUSTOM_D")];
+"""
+
+
+def test_a_request_is_changed_where_it_is_meant(browser: Browser, demo: Service) -> None:
+    """Whatever name a host has, the command line has it as one word; other traits stay; a name is
+    another one where it is forbidden, too."""
+    name, traits = "o'neill; touch x", ["CUSTOM_A", "CUSTOM_B", "!CUSTOM_C"]
+    own = {"resources": {"VCPU": 1}, "required": traits}
+    browser.open(demo.url)
+    command, less, other = browser.script(EDIT, {"groups": {"": own}, "host": {"in": [name]}})
+    assert shlex.split(command)[-2:] == ["--host-in", name]
+    assert less["groups"][""]["required"] == ["!CUSTOM_C"]
+    assert other["groups"][""]["required"] == ["CUSTOM_A", "CUSTOM_B", "!CUSTOM_D"]
 
 
 def candidates(api: Client, wanted: Any) -> Sequence[str] | None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -68,6 +69,14 @@ def test_a_drain_is_created_listed_shown_and_deleted(berth: BothWays) -> None:
     assert berth.ok("drain", "delete", "rack").lines == ["deleted rack"]
     gone = berth("drain", "show", "rack")
     assert (gone.code, gone.stderr) == (11, "berth: There is no drain rack\n")
+
+
+def test_a_drain_says_what_becomes_of_each_flavor(berth: BothWays) -> None:
+    """How many more fit now, and how many will."""
+    berth.ok("flavor", "set", "there", "VCPU=1", "--host-in", "cn053")
+    created = berth.ok("drain", "create", "d", "cn053").stdout
+    assert re.fullmatch(r"created d: 1 host, .*; there [1-9]\d* -> 0\n", created), created
+    berth.ok("flavor", "delete", "there")
 
 
 def drained_hosts(berth: BothWays, name: str) -> set[str]:
