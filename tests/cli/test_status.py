@@ -167,7 +167,7 @@ def test_the_configuration_is_shown_without_its_secrets(tmp_path: Path) -> None:
         tmp_path,
         "[api]\nauth_strategy = keystone\nauth_stratgy = noauth2\n"
         "[placement_database]\nconnection = postgresql://berth:geheim@db/placement\n"
-        "[keystone_authtoken]\nauth_type = password\npassword = geheim\nusername = placement\n",
+        "[keystone_authtoken]\nauth_type = password\npassword = geheim://1\nusername = placement\n",
     )
     done = run_berth(
         tmp_path,

@@ -217,14 +217,16 @@ def test_what_somebody_does_survives_a_fleet_that_changes(browser: Browser, serv
 
 
 def test_totals_say_what_is_stranded(browser: Browser, serve: Serve) -> None:
-    """Free, but of no use to any stored flavor: of two flavors, the one that wastes less counts."""
+    """Free, but of no use to any stored flavor: of two flavors, the one that wastes less counts.
+    What is reserved is never free."""
     service = serve()
     api = Client.at(service.url)
     create_hosts(api, "cn1", "cn2")
     (host,) = api.get("/resource_providers?name=cn2").json["resource_providers"]
-    inventory = {"total": 8, "reserved": 2, "allocation_ratio": 1.5}
-    body = {"resource_provider_generation": 1, **inventory}
-    assert api.put(f"/resource_providers/{host['uuid']}/inventories/VCPU", json=body).status == 200
+    inventory = {"VCPU": {"total": 8, "reserved": 2, "allocation_ratio": 1.5}}
+    changed = {"resource_provider_generation": 1, "inventories": inventory}
+    answer = api.put(f"/resource_providers/{host['uuid']}/inventories", json=changed)
+    assert answer.status == 200, answer.text
     browser.open(service.url)
     browser.find(".light", "Live")
     assert browser.table("Resources") == [["VCPU", "17", "0", "17", "0 %"]]

@@ -356,9 +356,9 @@ def test_novas_own_answer_is_read(berth: BothWays, tmp_path: Path) -> None:
 def test_swap_is_rounded_up_to_whole_gigabytes(berth: BothWays, tmp_path: Path) -> None:
     """nova gives it in MB, and asks for DISK_GB so."""
     amounts = {"vcpus": 1, "ram": 512, "disk": 20, "swap": 512}
-    item = {"id": "1", "name": "s", **amounts, "description": None, "extra_specs": {}}
+    named: dict[str, Any] = {"id": "1", "name": "s", "description": None, "extra_specs": {}}
     path = tmp_path / "detail.json"
-    path.write_text(json.dumps({"flavors": [item]}))
+    path.write_text(json.dumps({"flavors": [{**named, **amounts}]}))
     berth.ok("flavor", "import", str(path))
     assert stored(berth, "s")["request"]["groups"][""]["resources"]["DISK_GB"] == 21
 
