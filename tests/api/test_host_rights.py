@@ -498,14 +498,30 @@ def test_a_drain_of_several_hosts_is_not_an_agents(quick: World) -> None:
 
 
 def test_a_question_is_restricted_to_the_host(quick: World) -> None:
-    """Otherwise it is refused with the member that is missing; other hosts are not explained."""
+    """Otherwise it is refused with the member that is missing; other hosts are not explained, to
+    whatever question."""
     agent = quick.acting_as("gpu01")
     request = {"groups": {"": {"resources": {"VCPU": 100}}}}
     answer = agent.post("/berth/v1/explain", json={"request": request})
     assert is_about(answer, "bound to the host gpu01", '"host": {"in": ["gpu01"]}')
     own = {**request, "host": {"in": ["gpu01"]}}
-    shown = done(agent.post("/berth/v1/explain", json={"request": own}), 200)
-    assert "gpu02" not in shown.text
+    consumer = {"uuid": new_uuid(), "project_id": "web", "user_id": "u", "consumer_type": "JOB"}
+    for noun, members, status, said in (
+        ("explain", {}, 200, '"verdict"'),
+        ("candidates", {"explain": True}, 200, '"explanation"'),
+        ("place", {"consumers": [consumer]}, 409, '"explanation"'),
+    ):
+        shown = done(agent.post(f"/berth/v1/{noun}", json={"request": own, **members}), status)
+        assert said in shown.text and "gpu02" not in shown.text, shown.text
+
+
+def test_the_consumers_of_a_provider_are_shown_to_its_host(quick: World) -> None:
+    """The query may name any provider of the tree."""
+    path = "/berth/v1/consumers?provider="
+    agent = quick.acting_as("gpu01")
+    listed = done(agent.get(f"{path}gpu01_0"), 200)
+    assert quick.consumers["gpu01"] in listed.text
+    assert is_about(agent.get(f"{path}gpu02_0"), "bound to the host gpu01", "gpu02")
 
 
 def test_the_pool_of_a_tree_may_be_read(quick: World) -> None:

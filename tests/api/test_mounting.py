@@ -25,18 +25,19 @@ def mounted(shared_app: WSGIApplication) -> Client:
     return Client.of(shared_app, script_name="/placement")
 
 
-def test_links_begin_with_the_prefix(mounted: Client) -> None:
-    """Those of providers and of classes."""
+def test_links_begin_with_the_prefix(shared_app: WSGIApplication, mounted: Client) -> None:
+    """Those of providers and of classes; each request has its own prefix."""
     uuid = provider(mounted)
-    path = f"/placement/resource_providers/{uuid}"
-    links = mounted.get(f"/resource_providers/{uuid}").json["links"]
-    assert [link["href"] for link in links] == [
-        path,
-        *(
-            f"{path}/{part}"
-            for part in ("inventories", "usages", "aggregates", "traits", "allocations")
-        ),
-    ]
+    for client, prefix in ((mounted, "/placement"), (Client.of(shared_app), "")):
+        path = f"{prefix}/resource_providers/{uuid}"
+        links = client.get(f"/resource_providers/{uuid}").json["links"]
+        assert [link["href"] for link in links] == [
+            path,
+            *(
+                f"{path}/{part}"
+                for part in ("inventories", "usages", "aggregates", "traits", "allocations")
+            ),
+        ]
     body = mounted.get("/resource_classes/VCPU").json
     assert body["links"] == [{"rel": "self", "href": "/placement/resource_classes/VCPU"}]
 

@@ -305,7 +305,7 @@ def test_a_base_rule_may_be_overridden(tmp_path: Path, base: str, opened: set[st
 
 
 def test_the_file_is_read_again_when_it_changes(tmp_path: Path) -> None:
-    """Without a restart; deleting the file is a change too."""
+    """Without a restart, and also if another one of the same time takes its place."""
     policy_file = tmp_path / "policy.yaml"
     write(policy_file, "placement:traits:list: role:auditor\n")
     client = configured.serve(tmp_path)
@@ -313,6 +313,12 @@ def test_the_file_is_read_again_when_it_changes(tmp_path: Path) -> None:
     write(policy_file, "placement:traits:list: role:inspector\n")
     assert as_role(client, "auditor").get("/traits").status == 403
     assert as_role(client, "inspector").get("/traits").status == 200
+    status = policy_file.stat()
+    other = tmp_path / "other.yaml"
+    other.write_text("placement:traits:list: role:auditor\n")
+    os.utime(other, ns=(status.st_atime_ns, status.st_mtime_ns))
+    os.replace(other, policy_file)
+    assert as_role(client, "auditor").get("/traits").status == 200
 
 
 @pytest.mark.parametrize("broken", ["'placement:traits:list': 'role:", "- a list\n", "7\n"])

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from berth.store.engine.database import Database
 from tests.api.answers import DUPLICATE_NAME, assert_refused
 from tests.api.claims import consumer
 from tests.api.versions import at_least, versions
@@ -165,6 +166,23 @@ def test_names_and_uuids_are_unique(api: Client, version: str) -> None:
     answer = api.put(path, json={"name": other}, version=version)
     assert_refused(answer, 409, code=DUPLICATE_NAME, version=version)
     assert done(api.put(path, json={"name": name}, version=version), 200).json["name"] == name
+
+
+@pytest.mark.in_process
+def test_a_provider_that_another_program_has_made_is_found(
+    client: Client, database: Database
+) -> None:
+    """The index does not know of it yet: it is asked for in the database before it is 404."""
+    uuid = new_uuid()
+    assert client.get(f"/resource_providers/{uuid}").status == 404
+    with database.engine.begin() as connection:
+        made = "INSERT INTO resource_providers (uuid, name, generation) VALUES (?, 'other', 7)"
+        connection.exec_driver_sql(made, (uuid,))
+        connection.exec_driver_sql(
+            "UPDATE resource_providers SET root_provider_id = id WHERE root_provider_id IS NULL"
+        )
+    shown = done(client.get(f"/resource_providers/{uuid}"), 200).json
+    assert (shown["name"], shown["generation"], shown["root_provider_uuid"]) == ("other", 7, uuid)
 
 
 def test_an_unknown_provider_is_404(api: Client) -> None:

@@ -156,6 +156,20 @@ def test_keys_of_bodies_have_36_characters(api: Client, how: str) -> None:
     assert_refused(api.post("/reshaper", json=body), 400, said)
 
 
+@NORMALISED
+def test_a_provider_to_reshape_is_found_in_any_letter_case(api: Client) -> None:
+    """The keys of inventories and of allocations."""
+    rp, uuid = provider(api, {"VCPU": 1}), new_uuid()
+    inventories = {
+        "inventories": {"VCPU": {"total": 2}},
+        "resource_provider_generation": generation(api, rp),
+    }
+    claim = claim_body("1.39", {rp.upper(): {"VCPU": 2}})
+    body = {"inventories": {rp.upper(): inventories}, "allocations": {uuid.upper(): claim}}
+    done(api.post("/reshaper", json=body), 204)
+    assert held(api, uuid) == {rp: {"VCPU": 2}}
+
+
 @pytest.mark.parametrize("version", versions("1.0", "1.11"))
 @NORMALISED
 def test_a_provider_in_the_list_form_may_be_spelled_freely(api: Client, version: str) -> None:

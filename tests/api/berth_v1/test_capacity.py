@@ -191,6 +191,18 @@ def test_what_if_shows_each_figure_beside_the_present_one(fleet: Client) -> None
     assert len(answer["best"]) == 1
 
 
+def test_what_if_shows_a_part_of_which_nothing_is_left(fleet: Client) -> None:
+    """It is what the operator wants to know of a zone that fails."""
+    zone = {"without_hosts": ["cn1", "cn2", "cn4", "pool"]}
+    by = capacity(fleet, flavors=["small"], what_if=zone, by=["zone"])["flavors"]["small"]["by"]
+    assert by["zone"]["z1"] == {
+        "count": 0,
+        "at_most": 0,
+        "hosts": 0,
+        "now": {"count": 7, "at_most": 7, "hosts": 2},
+    }
+
+
 def test_references_that_stand_for_nothing_are_warned_of(fleet: Client) -> None:
     """They match nothing; of a stored flavor the pointer begins with its name."""
     nowhere = SMALL | {"host": {"member_of": ["zone=z9"]}}
@@ -284,6 +296,11 @@ def test_bounds_of_an_answer(fleet: Client, monkeypatch: pytest.MonkeyPatch) -> 
     got = refusal(fleet, flavors=["small", "disk"], requests=few)
     assert got[:2] == too_large
     assert "would count 101 flavors and requests in all" in got[2]
+    monkeypatch.setattr("berth.api.berth_v1.capacity.CAPACITY_LINES_MAX", 3)
+    assert capacity(fleet, flavors=["small"], by=["zone"])
+    got = refusal(fleet, flavors=["small"], by=["zone", "aggregate"])
+    assert got[:2] == ("berth.request.too_large", "/by/1")
+    assert "would make 4 lines" in got[2]
     monkeypatch.setattr("berth.api.berth_v1.capacity.CAPACITY_VALUES_MAX", 1)
     assert refusal(fleet, flavors=["small"], by=["zone"])[:2] == (
         "berth.request.too_large",

@@ -59,6 +59,17 @@ def events_of(answer: Response) -> tuple[list[dict[str, Any]], str]:
     return events, closing["revision"]
 
 
+def test_many_events_are_sent_in_several_pieces(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is there once, and the number of all ends them."""
+    monkeypatch.setattr("berth.api.watchers._PART", 2)
+    seen = revision(client)
+    made = {provider(client) for _ in range(5)}
+    events, _ = events_of(ask(client, seen))
+    assert len(events) == 5 and {each["uuid"] for each in events} == made
+
+
 def test_each_provider_is_told_once_as_it_is_now(api: Client) -> None:
     """With the number of commits; of claims, usage and generation alone."""
     host = provider(api, {"VCPU": 8})

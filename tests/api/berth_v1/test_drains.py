@@ -13,6 +13,8 @@ import pytest
 from berth.config import Settings
 from berth.edge.app import create_app
 from berth.index import Index
+from berth.store import drains as store
+from tests.api import configured
 from tests.api.worlds import done, provider
 from tests.candidates.engine import copy_of
 from tests.client import Client, Response
@@ -130,6 +132,24 @@ def test_who_insists_on_a_new_drain_replaces_none(client: Client, fleet: World) 
     assert [each["name"] for each in client.get(f"{PATH}/d").json["named"]] == ["cn1"]
 
 
+def test_of_two_who_insist_on_a_new_drain_one_creates_it(
+    client: Client, fleet: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one wrote between the look at the fleet and the write."""
+    new = {"headers": {"If-None-Match": "*"}}
+    write = store.put_drain
+
+    def outrun(*arguments: Any, **options: Any) -> Any:
+        monkeypatch.undo()
+        done(client.put(f"{PATH}/d", json={"providers": ["cn1"]}, **new), 201)
+        return write(*arguments, **options)
+
+    monkeypatch.setattr(store, "put_drain", outrun)
+    refused = client.put(f"{PATH}/d", json={"providers": ["cn3"]}, **new)
+    assert (refused.status, refused.code) == (412, "berth.precondition.failed")
+    assert [each["name"] for each in client.get(f"{PATH}/d").json["named"]] == ["cn1"]
+
+
 def test_what_is_left_out_stays_as_it_is(client: Client, fleet: World) -> None:
     """Of a drain that exists: its list, its reason, its effect. A dry run says the same."""
     done(put(client, providers=["numa1", "cn3"], reason="on Friday", effect="none"), 201)
@@ -189,6 +209,15 @@ def test_hosts_are_selected_once(client: Client, fleet: World) -> None:
     assert (anywhere["hosts"], anywhere["providers"]) == (1, 3)
     nothing = done(put(client, "y", select={"in": ["cn1"], "not_in": ["cn1"]}), 201).json
     assert (nothing["hosts"], nothing["providers"]) == (0, 0)
+
+
+def test_a_selection_that_takes_too_long_drains_nothing(tmp_path: Path) -> None:
+    """The hosts that were found until then are not all."""
+    client = configured.serve(tmp_path, "[berth]\ncandidates_time_budget = 0.000001\n")
+    with built_over_http(world(FLEET), client):
+        refused = put(client, select={"member_of": [aggregate_uuid("rack")]})
+        assert (refused.status, refused.code) == (503, "berth.search.gave_up")
+        assert client.get(PATH).json["drains"] == []
 
 
 def test_the_old_route_leaves_drained_providers_out_and_nothing_else_changes(

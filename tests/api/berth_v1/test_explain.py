@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 from tests.api import configured
+from tests.api.claims import consumer
 from tests.client import Client
 from tests.world_over_http import built_over_http
 from tests.worlds import provider_uuid, world
@@ -187,6 +188,20 @@ def test_a_host_that_is_named_comes_first_with_those_who_hold_what_it_lacks(flee
     assert not any("named" in other or "consumers" in other for other in others)
     assumed = explained(fleet, asking, what_if={"drain": ["cn3"]})
     assert "consumers" not in assumed["nearest"][0]
+
+
+def test_ten_of_those_who_hold_what_a_host_lacks_are_shown(fleet: Client) -> None:
+    """And whether there are more."""
+    cn3 = provider_uuid("cn3")
+    asking = {"groups": {"": {"resources": {"VCPU": 16}}}, "host": {"in": ["cn3"]}}
+    uuids, seen = list[str](), list[tuple[int, bool]]()
+    for number in (10, 11):
+        uuids += (consumer(fleet, {cn3: {"VCPU": 1}}) for _ in range(number - len(uuids)))
+        near = explained(fleet, asking)["nearest"][0]
+        seen.append((len(near["consumers"]), near.get("more_consumers", False)))
+    for uuid in uuids:
+        assert fleet.delete(f"/allocations/{uuid}").status == 204
+    assert seen == [(10, False), (10, True)]
 
 
 def test_what_no_host_could_hold_is_named(fleet: Client) -> None:

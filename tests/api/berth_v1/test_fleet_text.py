@@ -20,8 +20,8 @@ from tests.fresh import Fresh, opened_at
 from tests.world_in_store import build_in_store
 from tests.worlds import provider_uuid, world
 
-#: Many trees of one shape, of which some differ in what is no part of it; three of another shape,
-#: which are too few for a template; and one that is alone.
+#: Many trees of one shape, of which some differ in what is no part of it, and many with one more
+#: level; three of another shape, which are too few for a template; and one that is alone.
 FLEET = """
     cn1       MEMORY_MB=1024(used:16)  @A @B  HW_CPU_X86_VMX CUSTOM_T
       numa1   VCPU=4(used:3,ratio:16) PCPU=2
@@ -33,6 +33,18 @@ FLEET = """
       numa4   VCPU=0 PCPU=2
     cn5       MEMORY_MB=1024  HW_CPU_X86_VMX CUSTOM_T
       numa5   VCPU=4(ratio:0.0001) PCPU=2
+    gpu1
+      socket1
+        card1 PGPU=1
+    gpu2
+      socket2
+        card2 PGPU=1
+    gpu3
+      socket3
+        card3 PGPU=1
+    gpu4
+      socket4
+        card4 PGPU=1
     pool1     DISK_GB=1000(used:7)  MISC_SHARES_VIA_AGGREGATE  @A  !power
     pool2     DISK_GB=2000  MISC_SHARES_VIA_AGGREGATE
     pool3     DISK_GB=1000  MISC_SHARES_VIA_AGGREGATE
@@ -78,7 +90,7 @@ def one_by_one(snapshot: Snapshot, parts: Collection[str]) -> list[Line]:
 def test_the_lines_are_those_made_one_by_one(snapshot: Snapshot, parts: Collection[str]) -> None:
     """The same members in the same order, whatever is shown."""
     expected = one_by_one(snapshot, parts)
-    assert len(expected) == 14
+    assert len(expected) == 26
     assert [list(line.items()) for line in many_at_a_time(snapshot, parts)] == [
         list(line.items()) for line in expected
     ]

@@ -129,10 +129,12 @@ def test_a_consumer_is_placed(fleet: Client) -> None:
 
 
 def test_the_same_call_again_answers_the_same_and_writes_nothing(fleet: Client) -> None:
-    """Even where nothing fits any more, and whatever `explain` says."""
+    """Even where nothing fits any more, in whatever order its members stand, and whatever `explain`
+    says."""
     sent = body(request={"groups": {"": {"resources": {"VCPU": 4}}}, "host": {"in": ["cn1"]}})
     first = place(fleet, sent)
-    again = place(fleet, {**sent, "explain": False})
+    turned = dict(reversed(sent.items()), request=dict(reversed(sent["request"].items())))
+    again = place(fleet, {**turned, "explain": False})
     assert (again["repeated"], again["tries"]) == (True, 0)
     for placement in first["placements"].values():
         del placement["score"]
@@ -174,6 +176,16 @@ def test_a_consumer_that_was_released_is_placed_again(fleet: Client) -> None:
     assert error(fleet.get(f"/berth/v1/placements/{uuid}"), 404)["code"] == "berth.not_found"
     assert not place(fleet, sent)["repeated"]
     assert fleet.get(f"/berth/v1/placements/{uuid}").status == 200
+
+
+def test_a_call_is_not_repeated_for_some_of_its_consumers(fleet: Client) -> None:
+    """One was released: the other one has something already."""
+    sent = body(2)
+    gone, kept = place(fleet, sent)["placements"]
+    assert fleet.delete(f"/allocations/{gone}").status == 204
+    refusal = error(fleet.post(PATH, json=sent))
+    assert (refusal["code"], refusal["consumers"]) == ("berth.consumer.holds", [kept])
+    assert held(fleet, gone) == {}
 
 
 def test_a_placement_ends_when_the_consumer_changes(fleet: Client) -> None:
@@ -500,10 +512,35 @@ def test_a_lost_race_is_followed_by_another_choice(
     assert [each["host"] for each in answer["placements"].values()] == rivals
 
 
+def test_a_host_that_loses_its_inventory_is_a_lost_race(
+    fleet: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another one is chosen, as for any change of the fleet between choice and claim."""
+    claim, changed = store.replace_allocations, list[str]()
+
+    def outrun(db: Any, writes: Any, **options: Any) -> None:
+        if not changed:
+            changed.extend(writes[0].allocations)
+            path = f"/resource_providers/{changed[0]}/inventories/VCPU"
+            assert fleet.delete(path).status == 204
+        claim(db, writes, **options)
+
+    monkeypatch.setattr(store, "replace_allocations", outrun)
+    try:
+        answer = place(fleet, body(request={"groups": {"": {"resources": {"VCPU": 4}}}}))
+    finally:
+        path = f"/resource_providers/{changed[0]}/inventories"
+        again = {"resource_class": "VCPU", "total": 4}
+        assert fleet.post(path, json=again).status == 201
+    assert answer["tries"] == 2
+    assert sorted([FLEET.names[changed[0]], *hosts(answer)]) == ["cn1", "cn2"]
+
+
 def test_a_warning_is_not_lost_where_calls_share_a_search(
     fleet: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that ask the same at once choose from one pool; their limits may differ."""
+    """Those that ask the same at once choose from one pool; their limits may differ, and a call
+    with conditions of its own chooses for itself."""
     order = {"by": "pack"}
     come, may_go = Semaphore(0), threading.Event()
     claim = store.replace_allocations
@@ -521,6 +558,7 @@ def test_a_warning_is_not_lost_where_calls_share_a_search(
             others.append(in_background(place, fleet, body(order=order)))
             assert come.acquire(timeout=30)
     answer = place(fleet, body(order=order, max_per={"rak": 1}))
+    assert hosts(place(fleet, body(order=order, host={"in": ["cn1"]}))) == ["cn1"]
     may_go.set()
     assert [each.result(30)["warnings"] for each in others] == [[], []]
     assert [each["code"] for each in answer["warnings"]] == ["unknown_label"]

@@ -20,6 +20,7 @@ from tests.api.worlds import (
     new_uuid,
     provider,
     put_aggregates,
+    put_inventories,
 )
 from tests.client import Client, Response
 
@@ -118,6 +119,19 @@ def test_claims_leave_the_tag_of_a_tree_alone(api: Client) -> None:
     assert again.status == 200
     put_aggregates(api, numa, [new_uuid()])
     assert api.get(f"{PATH}/{name}", headers=unchanged).status == 200
+
+
+def test_what_is_used_beyond_a_capacity_is_not_taken_off_what_others_have_free(
+    api: Client,
+) -> None:
+    """Of a node that has shrunk below its use, nothing is free."""
+    name = new_name()
+    done(put(api, name, *host(name)), 201)
+    numa = tree(api, name)[f"{name}_numa0"]["uuid"]
+    consumer(api, {numa: {"VCPU": 100}})
+    put_inventories(api, numa, {"VCPU": 64})
+    totals = done(api.get(f"{PATH}/{name}?include=usages"), 200).json["totals"]
+    assert totals["VCPU"] == {"capacity": 192, "used": 100, "free": 128, "largest_free": 128}
 
 
 def test_the_tag_for_an_edit_is_shown_with_whatever_is_included(api: Client) -> None:
