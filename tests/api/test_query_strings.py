@@ -101,6 +101,15 @@ def test_an_upper_case_uuid_is_well_formed(api: Client, name: str) -> None:
     assert uuids_of(api.get(f"/resource_providers?{name}={new_uuid().upper()}")) == set()
 
 
+@pytest.mark.parametrize("separator", ["&", ";", "&;"])
+def test_a_semicolon_separates_parameters_too(api: Client, separator: str) -> None:
+    """As in the original."""
+    name = new_name()
+    uuid = provider(api, name=name)
+    query = separator.join((f"name={name}", f"uuid={uuid}"))
+    assert uuids_of(api.get(f"/resource_providers?{query}")) == {uuid}
+
+
 def test_an_empty_query_is_no_query(api: Client) -> None:
     """A question mark alone, or with separators only."""
     for query in ("?", "?&", "?&&"):
