@@ -140,7 +140,8 @@ def test_a_consumer_without_a_type_is_of_unknown_type(api: Client) -> None:
 
 
 def test_a_provider_that_does_not_exist_matches_nothing(api: Client) -> None:
-    """And the last line warns of it."""
+    """None of those that there are, and the last line warns of it."""
+    consumer(api, {provider(api, VCPU): {"VCPU": 1}}, project="web")
     for filters in ({"host": "no-such-host"}, {"provider": NOWHERE, "project_id": "web"}):
         consumers, end = lines_of(ask(api, **filters))
         (name, reference), *_ = filters.items()
