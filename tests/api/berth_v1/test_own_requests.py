@@ -302,6 +302,17 @@ def test_consumers_with_several_requests_move_together(fleet: Client) -> None:
     assert fleet.post(PATH, json=same).status == 200
 
 
+def test_what_one_gets_is_not_there_for_the_next_request(fleet: Client) -> None:
+    """Each of the two fits alone; no claim is tried that could not succeed."""
+    large = {"groups": {"": {"resources": {"VCPU": 7}}}}
+    uuids = [placed(fleet, large, "cn1")["uuid"], placed(fleet, FLAT, "cn2")["uuid"]]
+    crowded = replacing(fleet, *uuids, host={"in": ["cn3"]})
+    assert error(fleet.post(PATH, json=crowded))["code"] == "berth.place.undecided"
+    answer = fleet.post(PATH, json={**crowded, "host": {"in": ["cn2", "cn3"]}}).json
+    assert answer["tries"] == 1
+    assert len({each["host"] for each in answer["placements"].values()}) == 2
+
+
 def test_a_flavor_that_has_changed_is_not_what_was_asked_for(fleet: Client) -> None:
     """The consumer keeps what it has."""
     put_flavor(fleet, "small", FLAT)
