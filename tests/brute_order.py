@@ -55,8 +55,10 @@ def _fullness_of(fleet: World, candidate: Candidate, name: str) -> float:
         for each in tree_of(fleet, root)
         if name in each.stocks and each.name not in fleet.drained
     ]
-    used = sum(min(stock.used, capacity(stock)) for stock in stocks)
-    return (used + sum(given.values())) / sum(capacity(stock) for stock in stocks)
+    # Where more is reserved than there is, there is nothing.
+    several = [(stock.used, max(0, capacity(stock))) for stock in stocks]
+    used = sum(min(each) for each in several)
+    return (used + sum(given.values())) / sum(most for _, most in several)
 
 
 def _holds(fleet: World, item: Mapping[str, Any], candidate: Candidate, host: str) -> bool:

@@ -105,7 +105,9 @@ class Fullness:
         if sums is None:
             block = self._snapshot.block(block_id)
             columns = block.columns[class_id]
-            used, capacity = np.minimum(columns.used, columns.capacity), columns.capacity
+            # More may be reserved of a provider than it has.
+            capacity = np.maximum(columns.capacity, 0)
+            used = np.minimum(columns.used, capacity)
             drained = block.drained_of_class(class_id)
             if drained is not None:
                 used, capacity = np.where(drained, 0, used), np.where(drained, 0, capacity)

@@ -241,17 +241,20 @@ def _among(snapshot: Snapshot, most: int | None, batches: Iterable[Batch]) -> It
     if most is None:
         yield from batches
         return
-    admitted: Rows = np.zeros(0, dtype=np.int64)
+    #: block_id -> the rows of the hosts that are admitted.
+    admitted: dict[int, Mask] = {}
+    left = most
     for _, several in groupby(batches, key=attrgetter("trees")):
         for batch in several:
-            several_hosts = hosts_of(snapshot, batch)
-            keys = in_places([hosts.keys for hosts in several_hosts], several_hosts)
-            # Their order is that of the candidates.
-            new = keys[np.sort(np.unique(keys, return_index=True)[1])]
-            new = new[~np.isin(new, admitted)]
-            admitted = np.concatenate((admitted, new[: most - len(admitted)]))
-            yield batch.at(np.isin(keys, admitted))
-        if len(admitted) == most:
+            # No part has a host twice, or hosts of two blocks.
+            for part in (batch,) if batch.is_anchored else batch.split(1):
+                (hosts,) = hosts_of(snapshot, part)
+                is_admitted = admitted.setdefault(hosts.block_id, np.zeros(hosts.block.rows, bool))
+                new = hosts.rows[~is_admitted[hosts.rows]][:left]
+                is_admitted[new] = True
+                left -= len(new)
+                yield part.at(is_admitted[hosts.rows])
+        if left == 0:
             return
 
 

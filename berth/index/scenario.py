@@ -140,7 +140,8 @@ def imagine(snapshot: Snapshot, scenario: Scenario, budget: Budget | None = None
             if each is not None and ratio.class_id in each.columns:
                 budget.check()
                 blocks[block_id] = _with_ratio(each, ratio)
-    likes = [_one_tree(blocks, added.like) for added in scenario.added]
+    models = [added.like for added in scenario.added]
+    likes = [_block(blocks, at.block_id).part(at.row, at.row + 1) for at in models]
     locations, sharing = snapshot.locations, snapshot.sharing
     if scenario.without or scenario.added:
         locations = locations.fork()
@@ -254,10 +255,6 @@ def _block(blocks: Sequence[Block | None], block_id: int) -> Block:
     block = blocks[block_id]
     assert block is not None
     return block
-
-
-def _one_tree(blocks: Sequence[Block | None], at: Location) -> Block:
-    return _block(blocks, at.block_id).part(at.row, at.row + 1)
 
 
 def _copies(like: Block, count: int, begin: int, first_id: int, budget: Budget) -> Block:

@@ -195,6 +195,24 @@ def test_a_pool_counts_once_however_much_of_it_gives(prepared: Path) -> None:
     assert each.score["pack"] == pytest.approx((1 / 10 + 80 / 160 + 5 / 10) / 3)
 
 
+@pytest.mark.parametrize("reserved", [7, 9])
+def test_what_is_reserved_beyond_the_total_takes_nothing_from_others(
+    prepared: Path, reserved: int
+) -> None:
+    """Of one node, of what the other has; once the sum was 0, and nothing was placed by `pack`."""
+    fleet = world(f"""
+        cn1
+          cn1_numa0  VCPU=6(reserved:{reserved})
+          cn1_numa1  VCPU=3
+    """)
+    with snapshot_of(fleet, prepared) as snapshot:
+        request: Request = {"groups": {"": {"resources": {"VCPU": 1}}}}
+        ((each,), _) = shown(snapshot, fleet, request, {"by": "pack"})
+    check_score(fleet, {"by": "pack"}, each)
+    assert each.score is not None
+    assert each.score["pack"] == pytest.approx(1 / 3)
+
+
 def test_the_seed_decides_between_equal_scores(prepared: Path) -> None:
     """The same seed gives the same order, and another seed another one."""
     fleet = world("\n".join(f"cn{number}  VCPU=4" for number in range(40)))

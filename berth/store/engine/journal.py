@@ -218,7 +218,7 @@ def fence(tx: Tx, writer: Writer, touched: Touched, now: datetime) -> None:
 def register_writer(tx: Tx, now: datetime) -> Writer:
     """A clock row for this process: an idle one if there is one, so that the table does not grow
     with every process ever started, or a new one. Commit it before you use it."""
-    return _adopt(tx, now) or _inserted(tx, now)
+    return _adopt(tx, now) or Writer(tx.insert(_NEW_WRITER, {"now": now}), 0)
 
 
 def fold_idle(tx: Tx, now: datetime) -> int:
@@ -256,7 +256,3 @@ def _adopt(tx: Tx, now: datetime) -> Writer | None:
         if tx.change(_MOVE, _move_of(idle, now)):
             return Writer(number, seq + 1)
     return None
-
-
-def _inserted(tx: Tx, now: datetime) -> Writer:
-    return Writer(tx.insert(_NEW_WRITER, {"now": now}), 0)
