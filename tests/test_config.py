@@ -121,8 +121,10 @@ def test_the_state_path_is_where_berth_is_installed(home: Path) -> None:
 
 
 def test_routes_stay_quiet_in_the_log(home: Path) -> None:
-    """The original's addition to default_log_levels is kept."""
-    assert "routes=INFO" in config.load().default_log_levels
+    """The original's addition to default_log_levels is kept, beside those of oslo.log."""
+    levels = config.load().default_log_levels
+    assert "routes=INFO" in levels
+    assert "sqlalchemy=WARN" in levels
 
 
 def test_a_file_of_the_original_is_read_as_it_stands(home: Path) -> None:
@@ -172,6 +174,15 @@ def test_a_file_of_the_original_is_read_as_it_stands(home: Path) -> None:
     assert settings.optimize_for_wide_provider_trees is True
     assert settings.enable_proxy_headers_parsing is True
     assert settings.conf.oslo_policy.enforce_new_defaults is False
+
+
+def test_a_connection_with_parameters_may_have_more(home: Path) -> None:
+    """`connection_parameters` come behind those of the URL itself."""
+    connection = "connection = postgresql://db/x?application_name=a\n"
+    parameters = "connection_parameters = sslmode=require\n"
+    path = write(home / "any.conf", f"[placement_database]\n{connection}{parameters}")
+    settings = config.read_settings(config.load([path]))
+    assert settings.database.url == "postgresql://db/x?application_name=a&sslmode=require"
 
 
 def test_later_files_and_directories_win(home: Path) -> None:

@@ -52,6 +52,13 @@ def test_an_amount_obeys_the_units(
     assert used(api, host) == {"VCPU": amount if fits else 0}
 
 
+def test_the_refusal_of_an_amount_names_the_units(api: Client) -> None:
+    """What was asked for, and what may be."""
+    host = provider(api, {"VCPU": {"total": 100, "min_unit": 4, "max_unit": 8, "step_size": 2}})
+    says = "Asked for 3; min_unit is 4, max_unit 8, step_size 2"
+    assert_refused(claim(api, {host: {"VCPU": 3}}), 409, says)
+
+
 @pytest.mark.parametrize(
     ("inventory", "capacity"),
     [

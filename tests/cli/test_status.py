@@ -167,6 +167,7 @@ def test_the_configuration_is_shown_without_its_secrets(tmp_path: Path) -> None:
         tmp_path,
         "[api]\nauth_strategy = keystone\nauth_stratgy = noauth2\n"
         "[placement_database]\nconnection = postgresql://berth:geheim@db/placement\n"
+        "connection_parameters = sslpassword=geheim\n"
         "[keystone_authtoken]\nauth_type = password\npassword = geheim://1\nusername = placement\n",
     )
     done = run_berth(
@@ -184,6 +185,7 @@ def test_the_configuration_is_shown_without_its_secrets(tmp_path: Path) -> None:
         ("keystone_authtoken", "username"): "placement",
         ("placement", "max_allocation_candidates"): "7",
         ("placement_database", "connection"): "postgresql://berth:***@db/placement",
+        ("placement_database", "connection_parameters"): "***",
     }
     by_environment = shown.pop(("placement", "max_allocation_candidates"))
     assert by_environment["source"] == "OS_PLACEMENT__MAX_ALLOCATION_CANDIDATES"

@@ -135,3 +135,10 @@ def test_what_is_kept_for_an_answer_is_bounded() -> None:
     assert budget.is_spent()
     assert budget.ended == "memory"
     assert Budget().take(10**12)
+
+
+def test_a_part_of_what_is_full_has_no_room() -> None:
+    """Nothing left is not the same as no limit."""
+    budget = Budget(bytes_max=100)
+    assert budget.take(100)
+    assert not budget.part(1.0).take(2)

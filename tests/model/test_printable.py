@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.model.printable import CONTROLS, printable, printable_json
+from berth.model.printable import CONTROLS, printable, printable_json, without_passwords
 
 TEXTS = st.text(st.characters(exclude_categories=()))
 
@@ -55,3 +55,9 @@ def test_what_names_may_not_have_is_never_shown(character: str) -> None:
     """Every character that berth's own API refuses in names has an escape."""
     if re.match(f"[{CONTROLS}]", character):
         assert not character.isprintable()
+
+
+def test_each_password_of_a_text_is_masked() -> None:
+    """Such as those of two databases between which rows are copied."""
+    text = "from mysql://a:secret@x/y to postgresql://b:secret@z"
+    assert without_passwords(text) == "from mysql://a:***@x/y to postgresql://b:***@z"

@@ -126,6 +126,7 @@ COMMANDS: Final = (
     Example("a prompt", "user@cn1:~$ berth why VCPU=4 --nearest=3", {"groups": VCPU}),
     Example("its output too", "$ berth why VCPU=4\nCONSTRAINT  ALONE  LEFT", {"groups": VCPU}),
     Example("a pipe", "berth why VCPU=4 --json | jq .", {"groups": VCPU}),
+    Example("a file for its output", "berth why VCPU=4 --json > out.json", {"groups": VCPU}),
     Example("options first", "berth --debug why --url http://b VCPU:4", {"groups": VCPU}),
     Example("a flavor", "berth candidates m1.large", {"flavor": "m1.large"}),
     Example(
@@ -135,12 +136,13 @@ COMMANDS: Final = (
     ),
     Example(
         "conditions",
-        "berth why VCPU=4 --required A,!B --required in:C,D --member-of zone=z1 --in-tree cn1",
+        "berth why VCPU=4 --required A,!B --required in:C,D --required '!in:E,F' "
+        "--member-of zone=z1 --in-tree cn1",
         {
             "groups": {
                 "": {
                     "resources": {"VCPU": 4},
-                    "required": ["A", "!B", ["C", "D"]],
+                    "required": ["A", "!B", ["C", "D"], "!E", "!F"],
                     "member_of": ["zone=z1"],
                     "in_tree": ["cn1"],
                 }
@@ -166,6 +168,11 @@ COMMANDS: Final = (
         {"groups": VCPU},
     ),
     Example("JSON", '{"request": {"groups": {"": {"resources": {"VCPU": 4}}}}}', {"groups": VCPU}),
+    Example(
+        "JSON with a query and drains",
+        '{"request": {"query": "resources=VCPU:4", "tolerate": ["fw"]}}',
+        {"query": "resources=VCPU:4", "tolerate": ["fw"]},
+    ),
 )
 
 #: nova's own words for a request that placement has refused.

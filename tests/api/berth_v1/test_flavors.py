@@ -162,7 +162,7 @@ def test_providers_and_aggregates_need_not_exist(api: Client) -> None:
     done(put(api, new_name("flavor"), request), 201)
 
 
-@pytest.mark.parametrize("name", ["a%20b", "a%2Fb", "%C3%BC", "a%0A", "x" * 256, "%2E%2E"])
+@pytest.mark.parametrize("name", ["a%20b", "a%2Fb", "%C3%BC", "a%0A", "x" * 256, "%2E", "%2E%2E"])
 def test_a_name_must_fit_into_a_url(api: Client, name: str) -> None:
     """No other is stored, and none is there."""
     refused = put(api, name)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -396,6 +397,16 @@ def test_a_new_tree_has_the_provider_of_the_path(api: Client) -> None:
         assert api.get(f"{PATH}/{name}?include={part}").status == 400
     missing = api.get(f"{PATH}/{name}")
     assert (missing.status, missing.code) == (404, "berth.not_found")
+
+
+@pytest.mark.parametrize("spelled", [str.upper, lambda uuid: uuid.replace("-", "")])
+def test_a_new_tree_may_have_its_uuid_in_any_spelling(
+    api: Client, spelled: Callable[[str], str]
+) -> None:
+    """In the path, as for a tree that is there."""
+    uuid = new_uuid()
+    done(put(api, spelled(uuid), {"uuid": uuid, "name": new_name()}), 201)
+    assert api.get(f"{PATH}/{uuid}").status == 200
 
 
 def test_a_name_may_have_slashes(api: Client) -> None:
