@@ -20,7 +20,7 @@ from berth.api import http_date
 from berth.store.engine.database import Database, utc_now
 from berth.store.engine.opening import DatabaseOptions, open_database
 from tests.api.claims import claim_body
-from tests.api.worlds import NOWHERE, done, new_uuid
+from tests.api.worlds import NOWHERE, done, new_name, new_uuid, provider
 from tests.client import Client, Response
 from tests.servers.statements import run
 
@@ -104,6 +104,17 @@ def test_a_list_of_providers_has_the_date_of_its_newest_change(
     assert year_of(client.get(f"/resource_providers/{uuids[1]}")) == changed
     assert year_of(client.get(f"/resource_providers/{uuids[0]}")) < changed
     assert year_of(client.get(f"/resource_providers?in_tree={uuids[0]}")) < changed
+
+
+def test_a_long_list_has_the_date_of_its_newest_in_trees_of_any_shape(
+    client: Client, clock: Clock
+) -> None:
+    """Lone providers and hosts with a device, which the index keeps apart."""
+    lone = [provider(client) for _ in range(8)]
+    devices = [provider(client, parent=provider(client)) for _ in range(8)]
+    for each in (lone[3], devices[3]):
+        changed = made(client, clock, f"/resource_providers/{each}", {"name": new_name()})
+        assert year_of(client.get("/resource_providers")) == changed
 
 
 def test_an_inventory_has_the_date_of_its_last_change(client: Client, clock: Clock) -> None:

@@ -329,3 +329,30 @@ def test_the_log_and_a_metric_tell_of_it(
     database = opened_at(f"sqlite:///{tmp_path}/berth.db")
     assert any("9999" in sentence for sentence in schema.check(database))
     database.dispose()
+
+
+def test_an_inventory_with_a_step_of_zero_is_left_out(planted: Planted, tmp_path: Path) -> None:
+    """From the start on: no claim on it could succeed."""
+    shutil.copy(planted.path, tmp_path)
+    useless = DamagedRow("inventories", "first", "step_size", 0)
+    assert is_written(tmp_path / "berth.db", useless)
+    client = service(tmp_path)
+    assert "berth_index_faulty_rows 1.0" in client.get("/metrics").text
+    offered = client.get("/allocation_candidates?resources=VCPU:1").json["provider_summaries"]
+    assert uuid_of(SOUND) in offered
+    assert uuid_of(FIRST) not in offered
+
+
+def test_a_row_that_is_repaired_is_no_longer_faulty(planted: Planted, tmp_path: Path) -> None:
+    """A running service sees that too."""
+    shutil.copy(planted.path, tmp_path)
+    strayed = DamagedRow("resource_providers", "second", "root_provider_id", 9999)
+    assert is_written(tmp_path / "berth.db", strayed)
+    client = service(tmp_path)
+    child = f"/resource_providers/{uuid_of(FIRST + CHILD)}"
+    assert client.get(child).status == 404
+    database = opened_at(f"sqlite:///{tmp_path}/berth.db")
+    list(schema.iter_repaired(database, schema.Owner()))
+    database.dispose()
+    assert client.get(child).status == 200
+    assert "berth_index_faulty_rows 0.0" in client.get("/metrics").text
