@@ -6,10 +6,12 @@ Source: allocation-candidates.md sections 2 to 4 and 8. `tests/candidates` tests
 valid queries.
 """
 
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from tests.api import configured
 from tests.api.answers import BAD_VALUE, DUPLICATE_KEY, MISSING_VALUE, UNDEFINED, assert_refused
 from tests.api.precedence import ALLOWED, FORBIDDEN, Ask, Row, assert_precedence
 from tests.api.versions import versions
@@ -528,6 +530,13 @@ def test_of_several_groups_without_resources_the_first_fault_is_named(
 def test_the_first_empty_result_ends_everything(world: World, query: str) -> None:
     """Unknown names in later groups are not reported (section 4, 8)."""
     assert world.found(query) == 0
+
+
+def test_roots_that_are_all_forbidden_end_everything(tmp_path: Path) -> None:
+    """Unknown names in groups are not reported then, either (section 4, 8)."""
+    world = World(configured.serve(tmp_path))
+    assert world.found("root_required=!<trait>&resources=<no-class>:1") == 0
+    assert_refused(world.ask("root_required=!<other>&resources=<no-class>:1", "1.39"), 400)
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,8 @@ def test_by_name_and_by_uuid(api: Client) -> None:
     assert uuids_of(api.get(f"{LIST}?name={name}")) == {uuid}
     assert uuids_of(api.get(f"{LIST}?uuid={uuid}")) == {uuid}
     assert uuids_of(api.get(f"{LIST}?uuid={uuid}&name={name}")) == {uuid}
-    assert uuids_of(api.get(f"{LIST}?uuid={other}&name={name}")) == set()
+    for another in (other, provider(api, parent=uuid)):
+        assert uuids_of(api.get(f"{LIST}?uuid={another}&name={name}")) == set()
     assert uuids_of(api.get(f"{LIST}?name={name[:-1]}")) == set()
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from berth.candidates import Budget
-from berth.candidates.capacity import Capacity, Counting
+from berth.candidates import capacity as capacity_package
+from berth.candidates.capacity import Capacity, Counting, fragments
+from berth.candidates.capacity.branching import Steps
 from tests.candidates.engine import snapshot_of
 from tests.candidates.wire_questions import question_of
 from tests.worlds import World, world
@@ -32,6 +35,30 @@ def test_the_largest_amount_may_be_above_what_is_asked_of_a_split(prepared: Path
     with counted(fleet, prepared, request) as (counting, capacity):
         assert capacity.total().count == 0
         assert counting.fragments(capacity)["VCPU"].largest == 6
+
+
+def test_the_largest_amount_may_be_that_of_a_host_with_less_room(
+    prepared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the host with most room is looked at first, and it lacks the trait."""
+    monkeypatch.setattr(fragments, "_FIRST", 1)
+    fleet = world("cn1\n  numa0  VCPU=9\ncn2\n  numa1  VCPU=4  CUSTOM_T")
+    request = {"groups": {"": {"resources": {"VCPU": 1}, "required": ["CUSTOM_T"]}}}
+    with counted(fleet, prepared, request) as (counting, capacity):
+        assert counting.fragments(capacity)["VCPU"].largest == 4
+
+
+def test_a_count_for_which_the_steps_did_not_suffice_is_not_exact(
+    prepared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of the pairs of three nodes is a way: seven fit, and the first way alone has five."""
+    monkeypatch.setattr(capacity_package, "Steps", partial(Steps, left=1))
+    fleet = world("cn1\n  numa0  VCPU=5\n  numa1  VCPU=5\n  numa2  VCPU=5")
+    groups = {name: {"resources": {"VCPU": 1}} for name in ("_A", "_B")}
+    request = {"groups": groups, "apart": [{"groups": ["_A", "_B"], "at": "provider"}]}
+    with counted(fleet, prepared, request) as (_, capacity):
+        total = capacity.total()
+        assert total.count < 7 <= total.at_most
 
 
 def test_hosts_fill_a_pool_only_as_far_as_their_own_amounts_go(prepared: Path) -> None:
@@ -89,6 +116,17 @@ def test_hosts_get_of_a_pool_what_its_scarcest_class_allows(prepared: Path) -> N
             },
             2,
         ),
+        # cn1 uses the other pool and leaves the only one of cn2.
+        (
+            """
+            cn1    VCPU=4  @A  @B
+            cn2    VCPU=4  @A
+            pool1  DISK_GB=4  MISC_SHARES_VIA_AGGREGATE  @A
+            pool2  DISK_GB=4  MISC_SHARES_VIA_AGGREGATE  @B
+            """,
+            {"groups": {"": {"resources": {"VCPU": 1, "DISK_GB": 1}}}},
+            8,
+        ),
         # Each placement takes of both pools.
         (
             """
@@ -107,7 +145,12 @@ def test_hosts_get_of_a_pool_what_its_scarcest_class_allows(prepared: Path) -> N
             3,
         ),
     ],
-    ids=["a host that is a pool", "one host, two ways", "two pools at once"],
+    ids=[
+        "a host that is a pool",
+        "one host, two ways",
+        "a host with another pool",
+        "two pools at once",
+    ],
 )
 def test_what_several_hosts_and_pools_hold_together(
     prepared: Path, fleet: str, request_: Any, most: int

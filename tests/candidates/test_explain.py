@@ -186,6 +186,16 @@ def test_the_rest_is_explained_without_atoms_of_unknown_names(prepared: Path) ->
     assert explanation.hosts.fit.hosts == 1
 
 
+def test_only_the_atom_that_has_an_unknown_name_is_left_out(prepared: Path) -> None:
+    """The eleventh, and not the second, with which its pointer begins."""
+    traits = " ".join(f"CUSTOM_T{number}" for number in range(10))
+    fleet = world("cn1  VCPU=1", traits=traits)
+    explanation = explained(fleet, prepared, wants("VCPU=1", f"{traits} CUSTOM_NONE"))
+    assert [stage.at for stage in explanation.stages[1:]] == [
+        f"/groups//required/{number}" for number in range(10)
+    ]
+
+
 @pytest.mark.parametrize(
     ("inventory", "amount", "possible", "reason"),
     [
@@ -445,13 +455,16 @@ def test_a_verdict_of_drains_is_said_once(prepared: Path) -> None:
     )
 
 
-def test_a_level_that_is_no_trait_is_an_unknown_name(prepared: Path) -> None:
-    """With the pointer to it."""
+@pytest.mark.parametrize("kind", ["together", "apart"])
+def test_a_level_that_is_no_trait_is_an_unknown_name(prepared: Path, kind: str) -> None:
+    """With the pointer to it, and the hosts that fit with the similar name."""
     groups = {"_A": group("VCPU=1"), "_B": group("VCPU=1")}
-    asking = question(groups=groups, apart=(QuestionRelation(("_A", "_B"), "NO_SUCH_TRAIT"),))
-    explanation = explained(world("cn1  VCPU=2"), prepared, asking)
+    relation = QuestionRelation(("_A", "_B"), "CUSTOM_LEVL")
+    fleet = world("cn1\n  numa0  VCPU=2  CUSTOM_LEVEL\n  numa1  VCPU=1  CUSTOM_LEVEL")
+    explanation = explained(fleet, prepared, question(groups=groups, **{kind: (relation,)}))
     (unknown,) = explanation.unknown_names
-    assert (unknown.at, unknown.kind, unknown.name) == ("/apart/0/at", "trait", "NO_SUCH_TRAIT")
+    assert (unknown.at, unknown.kind, unknown.name) == (f"/{kind}/0/at", "trait", "CUSTOM_LEVL")
+    assert explanation.instead == {(f"/{kind}/0/at", "CUSTOM_LEVEL"): 1}
 
 
 def test_every_reference_that_stands_for_nothing_is_named(prepared: Path) -> None:
@@ -489,13 +502,13 @@ def test_the_host_s_conditions_come_first(prepared: Path) -> None:
         required=items("CUSTOM_FAST"),
         anywhere=items("!MISC_SHARES_VIA_AGGREGATE"),
         member_of=items(f"{'ffffffff-ffff-ffff-ffff-ffffffffffff'}"),
-        within=(("cn1", "cn2"),),
+        within=(("cn1", "cn2", "pool", provider_uuid("cn1")),),
         not_in=("cn1",),
     )
     explanation = explained(FLEET, prepared, Question((("", group("VCPU=1")),), host=host))
     assert [(stage.text, stage.left) for stage in explanation.stages] == [
-        ("on cn1, cn2", 2),
-        ("not on cn1", 1),
+        ("on cn1, cn2, pool, 1 more", 3),
+        ("not on cn1", 2),
         ("trait CUSTOM_FAST on the root", 1),
         ("not trait MISC_SHARES_VIA_AGGREGATE anywhere", 1),
         ("in ffffffff-ffff-ffff-ffff-ffffffffffff", 0),
@@ -533,17 +546,44 @@ def test_paint_has_a_byte_for_each_host_in_the_order_of_their_uuids(prepared: Pa
     assert [explanation.paint.count(number) for number in range(3)] == lost
 
 
+def test_more_atoms_than_a_byte_has_numbers_share_the_last_one(prepared: Path) -> None:
+    """The host has all traits but the last."""
+    *traits, last = [f"CUSTOM_T{number}" for number in range(260)]
+    fleet = world(f"cn1  VCPU=1  {' '.join(traits)}", traits=last)
+    with asked(fleet, prepared) as there:
+        asking = wants("VCPU=1", " ".join([*traits, last]))
+        wanted = Wanted(relaxations=False, nearest_max=0, paint=True)
+        explanation = explain(there.snapshot, asking, wanted=wanted, budget=Budget())
+    assert explanation.paint == b"\xfd"
+
+
 def looks(seconds: int) -> Budget:
     """A budget that ends after some looks at the clock."""
     clock = count()
     return Budget(lambda: next(clock), seconds=seconds)
 
 
-def test_time_that_ends_never_says_that_nothing_fits(prepared: Path) -> None:
+@pytest.mark.parametrize(
+    ("fleet", "asking"),
+    [
+        (FLEET, wants("VCPU=8 MEMORY_MB=8192", "CUSTOM_FAST")),
+        (
+            world("cn1  VCPU=4\ncn2\n  numa0  VCPU=4\n    device0  VGPU=1  VCPU=4"),
+            question(
+                groups={"_A": group("VCPU=1"), "_B": group("VCPU=1")},
+                together=(QuestionRelation(("_A", "_B"), "subtree"),),
+            ),
+        ),
+    ],
+    ids=["nothing fits", "a relation"],
+)
+def test_time_that_ends_never_says_that_nothing_fits(
+    prepared: Path, fleet: World, asking: Question
+) -> None:
     """Whenever the clock runs out: figures are lower bounds and marked, a verdict of the whole
-    fleet is only given where the whole fleet was looked at, and no host lacks what it has."""
-    asking = wants("VCPU=8 MEMORY_MB=8192", "CUSTOM_FAST")
-    with asked(FLEET, prepared) as there:
+    fleet is only given where the whole fleet was looked at, no host lacks what it has, and no
+    relation is without effect that has one."""
+    with asked(fleet, prepared) as there:
         whole = _explained(there.snapshot, asking, Budget())
         verdicts = set()
         for seconds in range(1, 400):
@@ -555,6 +595,7 @@ def test_time_that_ends_never_says_that_nothing_fits(prepared: Path) -> None:
                 assert part.at_least or part == due
             assert cut.hosts.fit.hosts <= whole.hosts.fit.hosts
             assert set(cut.nearest or ()) <= set(whole.nearest or ())
+            assert set(cut.ineffective) <= set(whole.ineffective)
             assert cut.paint is not None
             assert whole.paint is not None
             for byte, painted in zip(cut.paint, whole.paint, strict=True):

@@ -281,6 +281,28 @@ def test_a_tree_that_was_named_is_found_where_it_stands_now(asking: Asking) -> N
     assert api.hosts() == set()
 
 
+@pytest.mark.parametrize("member", ["in_tree", "under", "not_under"])
+def test_a_provider_that_a_group_names_is_found_where_it_stands_now(
+    asking: Asking, member: str
+) -> None:
+    """The same of `/berth/v1`: the last host takes the row of the first."""
+    api = asking("")
+    for name in ("between", "other"):
+        api.host(name, VCPU=8)
+    group = {"resources": {"VCPU": 1}, member: [provider_uuid("other")]}
+
+    def found() -> set[str]:
+        body = {"request": {"groups": {"": group}}}
+        answer = api.client.post("/berth/v1/candidates", json=body)
+        assert answer.status == 200, answer.text
+        return {each["host"] for each in answer.json["candidates"]}
+
+    names = {"host", "between"} if member == "not_under" else {"other"}
+    assert found() == set(map(provider_uuid, names))
+    api.send("DELETE", f"/resource_providers/{HOST}")
+    assert found() == set(map(provider_uuid, names - {"host"}))
+
+
 def test_one_request_has_an_answer_of_its_own_in_each_form(prepared: Path) -> None:
     """Results that were cached for one microversion are not reused for another."""
     query = parse_query("resources=VCPU:1,DISK_GB:1", 39)

@@ -154,6 +154,17 @@ def test_the_limits_of_a_call_are_its_own(prepared: Path) -> None:
         assert next_from(pools) is None
 
 
+def test_the_time_of_a_call_is_its_own(prepared: Path) -> None:
+    """The next call chooses from the pool of one whose time is over."""
+    now = [0.0]
+    with asked(prepared, "flat") as (snapshot, plan):
+        pools = SharedPools()
+        pools.keep("question", Pool(snapshot, plan, PACK, Budget(lambda: now[0], seconds=1)))
+        pools.note({})
+        now[0] = 2.0
+        assert next_from(pools, 2, Limits({"host": 1})) is not None
+
+
 def test_a_fixed_overlay_does_not_change(prepared: Path) -> None:
     """And goes on where it was."""
     with asked(prepared, "flat") as (snapshot, plan):

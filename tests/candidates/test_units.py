@@ -92,6 +92,19 @@ def test_units_of_a_host_count_that_stands_behind_another(
         assert checked(index) == []
 
 
+@pytest.mark.parametrize(
+    ("amount", "offered"), [(2147483647, ["host:VCPU=2147483647"]), (2147483648, [])]
+)
+def test_the_largest_amount_fits_and_no_larger_one(
+    prepared: Path, amount: int, offered: list[str]
+) -> None:
+    """An inventory may have as much as 2147483647."""
+    fleet = world("host  VCPU=2147483647")
+    with snapshot_of(fleet, prepared) as snapshot:
+        query = parse_query(f"resources=VCPU:{amount}", 33)
+        assert ask(snapshot, fleet, query, 33).candidates == offered
+
+
 def test_max_unit_counts_after_a_claim(database: Database) -> None:
     """A claim is applied to the index without the inventory; max_unit stays."""
     fleet = changed(max_unit=4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -118,6 +119,25 @@ def test_what_fits_needs_no_help(fleet: Client) -> None:
     answer = explained(fleet, {"groups": {"": {"resources": {"VCPU": 1}}}})
     assert (answer["verdict"], answer["summary"]) == ("fits", "3 hosts fit.")
     assert not {"relaxations", "split_would_fit", "nearest", "paint"} & set(answer)
+
+
+def test_hosts_whose_uuids_begin_alike_are_painted_in_their_order(tmp_path: Path) -> None:
+    """The first has the most, and was created last."""
+    client = configured.serve(tmp_path)
+    for number in (3, 2, 1):
+        uuid = f"00000000-0000-0000-0000-00000000000{number}"
+        client.post("/resource_providers", json={"name": uuid, "uuid": uuid})
+        stocked = client.put(
+            f"/resource_providers/{uuid}/inventories",
+            json={
+                "inventories": {"VCPU": {"total": 4 - number}},
+                "resource_provider_generation": 0,
+            },
+        )
+        assert stocked.status == 200, stocked.text
+    for amount, painted in ((2, b"\xff\xff\0"), (3, b"\xff\0\0")):
+        asking = {"groups": {"": {"resources": {"VCPU": amount}}}}
+        assert b64decode(explained(client, asking, paint=True)["paint"]) == painted
 
 
 def test_only_what_is_wanted_is_explained(fleet: Client) -> None:
