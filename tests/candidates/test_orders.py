@@ -243,6 +243,17 @@ def test_among_scores_only_so_many_hosts(prepared: Path) -> None:
         assert len(shown(snapshot, fleet, request, {"by": "any", "among": 7})[0]) == 14
 
 
+def test_among_finds_the_only_host_wherever_the_search_begins(prepared: Path) -> None:
+    """It is the first of the fleet, and the search goes on there after the last one."""
+    fleet = world("\n".join(f"cn{n}  VCPU=4(used:{4 * (n > 0)})" for n in range(8)))
+    request: Request = {"groups": {"": {"resources": {"VCPU": 1}}}}
+    with snapshot_of(fleet, prepared) as snapshot:
+        for seed_ in range(10):
+            order = {"by": "pack", "among": 1, "seed": seed_}
+            several, _ = shown(snapshot, fleet, request, order)
+            assert [each.host for each in several] == ["cn0"]
+
+
 @pytest.mark.parametrize("assignments_max", [64, 0])
 def test_the_bound_of_scored_candidates_of_a_host(
     prepared: Path, monkeypatch: pytest.MonkeyPatch, assignments_max: int

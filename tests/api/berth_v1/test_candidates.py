@@ -124,6 +124,14 @@ def test_limits(
     assert (len(answer["candidates"]), answer["more"]) == (count, more)
 
 
+def test_several_groups_may_forbid_one_trait(fleet: Client) -> None:
+    """Each of them is kept away from it: the VCPU of all hosts is where the trait is."""
+    forbidding = {"required": ["!HW_NUMA_ROOT"]}
+    vcpu, memory = {"resources": {"VCPU": 1}}, {"resources": {"MEMORY_MB": 1}, **forbidding}
+    assert len(texts(ask(fleet, {"groups": {"_A": vcpu, "_B": memory}}))) == 3
+    assert texts(ask(fleet, {"groups": {"_A": {**vcpu, **forbidding}, "_B": memory}})) == []
+
+
 def test_a_candidate_of_a_pool_alone_has_the_first_host_that_may_use_it(fleet: Client) -> None:
     """Of the roots at which it may be anchored, its own among them, the one with the smallest UUID,
     so that the bound per host means the hosts that explain and capacity count."""
