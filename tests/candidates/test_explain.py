@@ -92,6 +92,14 @@ def test_relaxations_come_most_helpful_first_and_with_the_largest_smaller_amount
     )
 
 
+def test_a_trait_of_a_node_that_gives_nothing_does_not_count(prepared: Path) -> None:
+    """One node has the trait, and the other one the room."""
+    fleet = world("cn1\n  numa0  VCPU=4(used:4)  CUSTOM_FAST\n  numa1  VCPU=4")
+    explanation = explained(fleet, prepared, wants("VCPU=1", "CUSTOM_FAST"))
+    assert [stage.left for stage in explanation.stages] == [1, 0]
+    assert explanation.hosts.fit.hosts == 0
+
+
 def test_pairs_are_sought_if_no_single_change_helps(prepared: Path) -> None:
     """cn2 has neither the processors nor the trait."""
     asking = question(groups={"_A": group("VCPU=8", required=items("CUSTOM_FAST !CUSTOM_SLOW"))})
