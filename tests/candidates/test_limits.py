@@ -319,8 +319,13 @@ def test_the_same_dice_give_the_same_answer(prepared: Path) -> None:
     assert first == second, repeat_with()
 
 
-def test_old_clients_lose_nothing_to_the_cap(prepared: Path) -> None:
-    """Below 1.29, a cap of one still returns the one candidate that needs no second provider."""
+@pytest.mark.parametrize("assignments_max", [64, 0])
+def test_old_clients_lose_nothing_to_the_cap(
+    prepared: Path, monkeypatch: pytest.MonkeyPatch, assignments_max: int
+) -> None:
+    """Below 1.29, a cap of one still returns the one candidate that needs no second provider, in
+    both enumerators."""
+    monkeypatch.setattr(assignments, "ASSIGNMENTS_MAX", assignments_max)
     fleet = world("""
         nested    VCPU=4
           child1  VGPU=1
