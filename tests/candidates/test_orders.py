@@ -227,6 +227,31 @@ def test_the_seed_decides_between_equal_scores(prepared: Path) -> None:
         assert len({tuple(first(seed)) for seed in range(20)}) == 20
 
 
+def test_drained_nodes_count_neither_as_used_nor_as_there(prepared: Path) -> None:
+    """With what is asked, the only node that counts is half full."""
+    fleet = world("cn1\n  numa0  VCPU=4(used:1)\n  numa1  VCPU=4  !d")
+    request: Request = {"groups": {"": {"resources": {"VCPU": 1}}}}
+    with snapshot_of(fleet, prepared) as snapshot:
+        for by in ("pack", "spread"):
+            (only,), _ = shown(snapshot, fleet, request, {"by": by})
+            assert total(only) == 0.5
+
+
+def test_hosts_of_equal_scores_are_the_same_at_every_limit(
+    prepared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each host is of another shape, and the search drops candidates between them."""
+    monkeypatch.setattr(ranking, "KEPT_MAX", 0)
+    fleet = world("\n".join(f"cn{n}  VCPU=4  CUSTOM_T{n}" for n in range(8)))
+    request: Request = {"groups": {"": {"resources": {"VCPU": 1}}}}
+    with snapshot_of(fleet, prepared) as snapshot:
+        for seed_ in range(10):
+            order = {"by": "pack", "seed": seed_}
+            every, _ = shown(snapshot, fleet, request, order)
+            best, _ = shown(snapshot, fleet, request, order, limit=1)
+            assert hosts_and_scores(best) == hosts_and_scores(every)[:1]
+
+
 def test_among_scores_only_so_many_hosts(prepared: Path) -> None:
     """All candidates of each, and other hosts for another seed."""
     fleet = world("\n".join(f"cn{n}\n  a{n}  VCPU=4\n  b{n}  VCPU=4(used:1)" for n in range(40)))

@@ -129,6 +129,21 @@ def test_a_pool_that_no_candidate_names_is_not_described(prepared: Path) -> None
     assert candidates.summaries.keys() in ({"host1", "pool1"}, {"host2", "pool2"})
 
 
+def test_a_drained_pool_shares_nothing(prepared: Path) -> None:
+    """Neither with a host that has no other, nor with one that has."""
+    fleet = world("""
+        host1  VCPU=8  @A
+        host2  VCPU=8  @A @B
+        pool1  DISK_GB=100  MISC_SHARES_VIA_AGGREGATE  @A  !d
+        pool2  DISK_GB=100  MISC_SHARES_VIA_AGGREGATE  @B
+    """)
+    query = parse_query("resources=VCPU:1,DISK_GB:10", 39)
+    with snapshot_of(fleet, prepared) as snapshot:
+        candidates = ask(snapshot, fleet, query, 39)
+    assert candidates.summaries.keys() == {"host2", "pool2"}
+    assert candidates == answer(fleet, query, 39)
+
+
 def test_groups_that_differ_only_in_what_they_may_not_be_in_differ(prepared: Path) -> None:
     """Two groups differ only in `member_of`: one may use any pool, the other none in the
     aggregate."""

@@ -55,6 +55,34 @@ def test_each_part_is_a_multiple_of_the_step(prepared: Path) -> None:
         assert fleet.candidates(wants(7, Split(step=2))) == []
 
 
+def test_each_part_has_the_least_although_the_step_is_finer(prepared: Path) -> None:
+    """Two of a part would be a multiple of the step, and less than three."""
+    with asked(HOSTS, prepared) as fleet:
+        assert fleet.candidates(wants(8, Split(min=3, step=2))) == ["cn1_a:VCPU=4 cn1_b:VCPU=4"]
+
+
+def test_no_more_providers_share_an_amount_than_it_has_parts(prepared: Path) -> None:
+    """Three nodes have together what two have not."""
+    three = world("cn1\n  a  VCPU=4\n  b  VCPU=4\n  c  VCPU=4")
+    with asked(three, prepared) as fleet:
+        assert fleet.candidates(wants(9, Split())) == []
+        assert len(fleet.candidates(wants(9, Split(parts=3)))) == 1
+
+
+def test_the_parts_are_those_of_the_host_itself(prepared: Path) -> None:
+    """The host before it has enough in total, but not in multiples of the step."""
+    two = world("""
+        cn1
+          a   VCPU=5
+          b   VCPU=5
+        cn2
+          c   VCPU=3
+          d   VCPU=6
+    """)
+    with asked(two, prepared) as fleet:
+        assert fleet.candidates(wants(9, Split(step=3))) == ["c:VCPU=3 d:VCPU=6"]
+
+
 def test_a_larger_set_may_be_needed_for_its_traits(prepared: Path) -> None:
     """The unsuffixed group has its traits together."""
     with asked(HOSTS, prepared) as fleet:

@@ -260,6 +260,21 @@ def test_limits_hold(fleet: Client, limits: dict[str, Any], at_most: int) -> Non
         assert len(of_key[key]) == 1
 
 
+def test_limits_of_labels_that_cross_hold(tmp_path: Path) -> None:
+    """The first rack has a host in each of two zones: one consumer of each zone can be in it."""
+    drawn = world("cn1  VCPU=1  @a\ncn2  VCPU=1  @b\ncn3  VCPU=1  @c\ncn4  VCPU=1  @d")
+    labels = {"a": ("r1", "z1"), "b": ("r1", "z2"), "c": ("r2", "z1"), "d": ("r3", "z1")}
+    limits = {"max_per": {"rack": 2, "zone": 1}}
+    client = configured.serve(tmp_path)
+    with built_over_http(drawn, client):
+        for name, (rack, zone) in labels.items():
+            path = f"/berth/v1/aggregates/{aggregate_uuid(name)}"
+            assert client.put(path, json={"labels": {"rack": rack, "zone": zone}}).status == 200
+        assert len(place(client, body(2, **limits), "?dry_run=true")["placements"]) == 2
+        refusal = error(client.post(PATH, json=body(3, **limits)))
+        assert refusal["code"] == "berth.place.does_not_fit"
+
+
 def test_a_consumer_is_moved(fleet: Client) -> None:
     """What it holds counts as free, and is given back in the same transaction."""
     big = {"groups": {"": {"resources": {"VCPU": 3}}}}
