@@ -48,6 +48,13 @@ def test_the_largest_amount_may_be_that_of_a_host_with_less_room(
         assert counting.fragments(capacity)["VCPU"].largest == 4
 
 
+def test_the_largest_amount_leaves_what_another_group_takes(prepared: Path) -> None:
+    """One provider serves both: with the least of one group, the other one could have seven."""
+    request = {"groups": {name: {"resources": {"VCPU": n}} for name, n in (("_A", 1), ("_B", 3))}}
+    with counted(world("cn1  VCPU=8"), prepared, request) as (counting, capacity):
+        assert counting.fragments(capacity)["VCPU"].largest == 7
+
+
 def test_a_count_for_which_the_steps_did_not_suffice_is_not_exact(
     prepared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,6 +92,21 @@ def test_relaxations_come_most_helpful_first_and_with_the_largest_smaller_amount
     )
 
 
+def test_what_a_group_must_not_be_under_is_an_atom(prepared: Path) -> None:
+    """Without it the host fits."""
+    fleet = world("cn1\n  numa0  VCPU=4\n  numa1  VCPU=1")
+    asking = question(groups={"_A": group("VCPU=4", not_under=("numa0",))})
+    explanation = explained(fleet, prepared, asking)
+    assert [(each.at, each.left) for each in explanation.stages] == [
+        ("/groups/_A/resources/VCPU", 1),
+        ("/groups/_A/not_under", 0),
+    ]
+    assert [(each.drop, each.hosts) for each in explanation.relaxations or ()] == [
+        (("/groups/_A/resources/VCPU",), 1),
+        (("/groups/_A/not_under",), 1),
+    ]
+
+
 def test_a_trait_of_a_node_that_gives_nothing_does_not_count(prepared: Path) -> None:
     """One node has the trait, and the other one the room."""
     fleet = world("cn1\n  numa0  VCPU=4(used:4)  CUSTOM_FAST\n  numa1  VCPU=4")
@@ -129,11 +144,11 @@ def test_pairs_are_sought_if_no_single_change_helps(prepared: Path) -> None:
             " the most is 16. With VCPU 16 instead of 99, 1 host fits.",
         ),
         (
-            world("cn1  VCPU=8(used:4)\ncn2  VCPU=8(used:3)"),
+            world("cn1  VCPU=8(used:4)\ncn2  VCPU=8(used:6)"),
             wants("VCPU=6"),
             "fragmented",
             "No host fits now; 2 would with nothing used. Enough is free in total, but not on one"
-            " host. With VCPU 5 instead of 6, 1 host fits.",
+            " host. With VCPU 4 instead of 6, 1 host fits.",
         ),
         (
             world("cn1  VCPU=8(used:4)\ncn2  VCPU=8(used:7)"),
@@ -693,9 +708,9 @@ def test_a_host_fails_by_a_condition_rather_than_by_all_of_a_class(prepared: Pat
 
 
 def test_a_class_is_lacked_for_another_reason_than_its_amount(prepared: Path) -> None:
-    """The only provider of DISK_GB has enough, but meets neither condition; the root meets both.
+    """The only provider of DISK_GB has just enough, but meets neither condition; the root meets both.
     So it is not said that the disk is used."""
-    fleet = world("cn1  VCPU=1  CUSTOM_NEW\n  disk  DISK_GB=9  CUSTOM_OLD")
+    fleet = world("cn1  VCPU=1  CUSTOM_NEW\n  disk  DISK_GB=4  CUSTOM_OLD")
     asking = question(groups={"_A": group("DISK_GB=4", required=items("!CUSTOM_OLD CUSTOM_NEW"))})
     shortage = shortage_of(explained(fleet, prepared, asking))
     assert shortage.reason == "conditions"
