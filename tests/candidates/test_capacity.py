@@ -49,7 +49,7 @@ def test_the_largest_amount_may_be_that_of_a_host_with_less_room(
 
 
 def test_the_largest_amount_leaves_what_another_group_takes(prepared: Path) -> None:
-    """One provider serves both: with the least of one group, the other one could have seven."""
+    """One provider serves both: next to the one that _A takes, _B could have seven."""
     request = {"groups": {name: {"resources": {"VCPU": n}} for name, n in (("_A", 1), ("_B", 3))}}
     with counted(world("cn1  VCPU=8"), prepared, request) as (counting, capacity):
         assert counting.fragments(capacity)["VCPU"].largest == 7

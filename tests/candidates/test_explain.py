@@ -93,17 +93,18 @@ def test_relaxations_come_most_helpful_first_and_with_the_largest_smaller_amount
 
 
 def test_what_a_group_must_not_be_under_is_an_atom(prepared: Path) -> None:
-    """Without it the host fits."""
-    fleet = world("cn1\n  numa0  VCPU=4\n  numa1  VCPU=1")
-    asking = question(groups={"_A": group("VCPU=4", not_under=("numa0",))})
+    """Without it the host fits, and not without what is asked before it."""
+    fleet = world("cn1\n  numa0  VCPU=4  CUSTOM_FAST\n  numa1  VCPU=1")
+    fast = group("VCPU=4", required=items("CUSTOM_FAST"), not_under=("numa0",))
+    asking = question(groups={"_A": fast})
     explanation = explained(fleet, prepared, asking)
     assert [(each.at, each.left) for each in explanation.stages] == [
         ("/groups/_A/resources/VCPU", 1),
+        ("/groups/_A/required/0", 1),
         ("/groups/_A/not_under", 0),
     ]
     assert [(each.drop, each.hosts) for each in explanation.relaxations or ()] == [
-        (("/groups/_A/resources/VCPU",), 1),
-        (("/groups/_A/not_under",), 1),
+        (("/groups/_A/not_under",), 1)
     ]
 
 
@@ -708,13 +709,20 @@ def test_a_host_fails_by_a_condition_rather_than_by_all_of_a_class(prepared: Pat
 
 
 def test_a_class_is_lacked_for_another_reason_than_its_amount(prepared: Path) -> None:
-    """The only provider of DISK_GB has just enough, but meets neither condition; the root meets both.
+    """The only provider of DISK_GB has enough, but meets neither condition; the root meets both.
     So it is not said that the disk is used."""
-    fleet = world("cn1  VCPU=1  CUSTOM_NEW\n  disk  DISK_GB=4  CUSTOM_OLD")
+    fleet = world("cn1  VCPU=1  CUSTOM_NEW\n  disk  DISK_GB=9  CUSTOM_OLD")
     asking = question(groups={"_A": group("DISK_GB=4", required=items("!CUSTOM_OLD CUSTOM_NEW"))})
     shortage = shortage_of(explained(fleet, prepared, asking))
     assert shortage.reason == "conditions"
     assert shortage.unmet == ("/groups/_A/required/0", "/groups/_A/required/1")
+
+
+def test_a_class_that_is_free_exactly_is_not_said_to_be_used(prepared: Path) -> None:
+    """There is enough for either group, and not for both."""
+    asking = question(groups={"_A": group("VCPU=4"), "_B": group("VCPU=4")})
+    shortage = shortage_of(explained(world("cn1  VCPU=9(used:5)"), prepared, asking))
+    assert (shortage.reason, shortage.asked) == ("conditions", 4)
 
 
 def test_a_named_host_comes_first_however_much_it_lacks(prepared: Path) -> None:

@@ -272,7 +272,7 @@ def test_limits_of_labels_that_cross_hold(tmp_path: Path) -> None:
             assert client.put(path, json={"labels": {"rack": rack, "zone": zone}}).status == 200
         assert len(place(client, body(2, **limits), "?dry_run=true")["placements"]) == 2
         refusal = error(client.post(PATH, json=body(3, **limits)))
-        assert refusal["code"] == "berth.place.does_not_fit"
+        assert (refusal["code"], refusal["at_most"]) == ("berth.place.does_not_fit", 2)
 
 
 def test_a_consumer_is_moved(fleet: Client) -> None:
