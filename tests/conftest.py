@@ -7,6 +7,7 @@ The parts are imported where they are used, so that a test of one part needs no 
 from __future__ import annotations
 
 import gc
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,8 +33,15 @@ pytest_plugins = [
     "tests.golden.files",
 ]
 
+#: With a planted fault nobody reads the smallest example, and to find it can take minutes.
+_PHASES: Final = set(hypothesis.Phase) - (
+    {hypothesis.Phase.shrink, hypothesis.Phase.explain}
+    if os.environ.get("BERTH_PLANTED")
+    else set()
+)
+
 # No random test asserts a time; one that fails prints how to see it again.
-hypothesis.settings.register_profile("berth", deadline=None, print_blob=True)
+hypothesis.settings.register_profile("berth", deadline=None, print_blob=True, phases=_PHASES)
 hypothesis.settings.load_profile("berth")
 
 #: Where tests take many seconds, or wait in a group for one process, the longest first.

@@ -168,6 +168,8 @@ def _first_failure(copy: Path, arguments: Sequence[str], seconds_max: int) -> st
     command = [sys.executable, "-m", "pytest", "-x", "-rfE", "-p", "no:cacheprovider"]
     command += ["--engines", "sqlite", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    # See tests/conftest.py.
+    environment["BERTH_PLANTED"] = "1"
     environment.pop("BERTH_REQUIRE_ENGINES", None)
     with subprocess.Popen(
         command,
