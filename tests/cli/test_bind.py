@@ -11,6 +11,7 @@ from typing import Literal
 import pytest
 
 from berth import config
+from berth.api.environ import KIND
 from berth.cli.address import Address, parse_bind, reserved, split_bind
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
@@ -185,7 +186,7 @@ def test_granian_is_kept_from_passing_the_environment_for_headers() -> None:
     seen: list[dict[str, object]] = []
 
     def application(environ: dict[str, object], start_response: object) -> list[bytes]:
-        seen.append(environ)
+        seen.append({name: value for name, value in environ.items() if name != KIND})
         return []
 
     wrapped = for_granian(
