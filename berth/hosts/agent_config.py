@@ -36,7 +36,7 @@ from berth.hosts.drivers.kept import Drained
 from berth.hosts.drivers.provider_config import ProviderConfig, WithProviderConfig
 from berth.hosts.errors import BadConfiguration
 from berth.hosts.fields import FilePath, ProviderName, Text, UUIDText
-from berth.hosts.machine_claim import Machine, check_machine, claim_machine, this_machine
+from berth.hosts.machine_claim import Machine, claim_machine, this_machine
 from berth.hosts.tracker import Driver, Node
 from berth.hosts.validation import convert, load_yaml
 from berth.hosts.whole_files import replace_file
@@ -229,10 +229,7 @@ class AgentConfig:
             return tuple(
                 Node(node.uuid or kept[node.name], node.name) for node in self.node_entries
             )
-        machine = self.machine
-        check_machine(self.state_dir, machine)
-        if not read_only:
-            claim_machine(self.state_dir, machine)
+        claim_machine(self.state_dir, self.machine, read_only=read_only)
         (node,) = self.node_entries
         return (Node(node.uuid or _kept_uuid(self._kept_one, read_only), node.name),)
 

@@ -52,27 +52,26 @@ def this_machine(root: Path, name: str) -> Machine:
     return Machine(hashed, name)
 
 
-def check_machine(state_dir: Path, machine: Machine) -> None:
-    """Refuse the state of another machine.
+def claim_machine(state_dir: Path, machine: Machine, *, read_only: bool) -> None:
+    """Refuse the state of another machine; else note that it belongs to this one, if anything can
+    be noted there.
 
     It is another one if its id or its name is: clones of one image often share the id, and a
     machine that was renamed says so on purpose, with `berth agent adopt --take-over`.
+
+    Args:
+        read_only: note nothing.
 
     Raises:
         OtherMachine: it is.
         BadConfiguration: nobody can say whose it is.
     """
     owner = _owner_of(state_dir)
-    if owner is None:
-        return
-    ids = {owner.identity, machine.identity} - {None}
-    if len(ids) > 1 or owner.name != machine.name:
-        raise OtherMachine(state_dir, owner.name)
-
-
-def claim_machine(state_dir: Path, machine: Machine) -> None:
-    """Note that the state belongs to this machine, if anything can be noted there."""
-    if _owner_of(state_dir) != machine:
+    if owner is not None:
+        ids = {owner.identity, machine.identity} - {None}
+        if len(ids) > 1 or owner.name != machine.name:
+            raise OtherMachine(state_dir, owner.name)
+    if owner != machine and not read_only:
         try:
             take_over_state(state_dir, machine)
         except BadConfiguration as error:
