@@ -51,6 +51,14 @@ def built_over_http(fleet: World, client: Client) -> Iterator[None]:
             _done(client.delete(f"/resource_classes/{name}"))
 
 
+def release_all(fleet: World, client: Client) -> None:
+    """Take away what consumers hold of a world that stands on a server."""
+    for name in fleet.by_name:
+        path = f"/resource_providers/{provider_uuid(name)}/allocations"
+        for consumer in client.get(path).json["allocations"]:
+            _done(client.delete(f"/allocations/{consumer}"))
+
+
 def _send_provider(provider: WorldProvider, client: Client) -> None:
     uuid = provider_uuid(provider.name)
     body: dict[str, Any] = {"name": provider.name, "uuid": uuid}

@@ -100,19 +100,23 @@ def test_reads_of_one_thing_do_not_wait_behind_searches(tmp_path: Path, searches
     assert searches.most == 2
 
 
+def wait_for_refusals(client: Client) -> None:
+    """Until all searches but one are refused."""
+    wait_until(
+        lambda: (
+            scrape(client).value("berth_admission_refused_total", line="searches") == SEARCHES - 1
+        ),
+        "the others to be refused",
+    )
+
+
 def test_the_operator_says_how_many_search_at_a_time(tmp_path: Path, searches: Searches) -> None:
     """`searches_running_max`; a search that waits too long gets 503, and is counted."""
     client = service_with_a_host(
         tmp_path, "[berth]\nsearches_running_max = 1\nwait_seconds_max = 0.01\n"
     )
     with at_once(client) as statuses:
-        wait_until(
-            lambda: (
-                scrape(client).value("berth_admission_refused_total", line="searches")
-                == SEARCHES - 1
-            ),
-            "the others to be refused",
-        )
+        wait_for_refusals(client)
         assert client.get("/traits").status == 200
         searches.end(1)
     assert sorted(statuses) == [200] + [503] * (SEARCHES - 1)
@@ -128,13 +132,7 @@ def test_a_search_is_refused_when_it_could_not_end_in_time(
         tmp_path, "[berth]\nsearches_running_max = 1\ncandidates_time_budget = 0.01\n"
     )
     with at_once(client) as statuses:
-        wait_until(
-            lambda: (
-                scrape(client).value("berth_admission_refused_total", line="searches")
-                == SEARCHES - 1
-            ),
-            "the others to be refused",
-        )
+        wait_for_refusals(client)
         searches.end(1)
     assert statuses == [503] * SEARCHES
     assert searches.begun == 1

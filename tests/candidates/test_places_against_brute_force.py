@@ -63,15 +63,7 @@ def test_places_are_what_plain_loops_allow(
     scratch: Database, configured: Settings, asked: Asked
 ) -> None:
     """Each is a candidate of the state before it; a refusal is true."""
-    world, bodies = asked
-    tell(world)
-    with only(world, scratch) as index:
-        client = Client.of(create_app(configured, scratch, index))
-        for sent in bodies:
-            note(json.dumps(sent))
-            answered = client.post(f"{PATH}?dry_run=true", json=sent)
-            _check(given_back(world, sent), sent, answered)
-        _check_claim(client, world, bodies[0])
+    _check_bodies(scratch, configured, asked, claimed=0)
 
 
 @seed(SEED)
@@ -82,6 +74,11 @@ def test_consumers_that_get_in_each_others_way(
 ) -> None:
     """Pools, relations, amounts that are split, and limits are right together; what is dry decides
     nothing, so the last body is placed for good."""
+    _check_bodies(scratch, configured, asked, claimed=-1)
+
+
+def _check_bodies(scratch: Database, configured: Settings, asked: Asked, *, claimed: int) -> None:
+    """Check the dry run of each body, and then the claim of one of them."""
     world, bodies = asked
     tell(world)
     with only(world, scratch) as index:
@@ -90,7 +87,7 @@ def test_consumers_that_get_in_each_others_way(
             note(json.dumps(sent))
             answered = client.post(f"{PATH}?dry_run=true", json=sent)
             _check(given_back(world, sent), sent, answered)
-        _check_claim(client, world, bodies[-1])
+        _check_claim(client, world, bodies[claimed])
 
 
 @seed(SEED)

@@ -50,6 +50,12 @@ class Fleet:
         self.revision += 1
         self.committed.set()
 
+    def commit_and_be_read(self) -> None:
+        """Change the fleet, and wait until somebody has looked."""
+        before = self.reads
+        self.commit()
+        wait_until(lambda: self.reads > before, "the next look")
+
     def followed(self, until: int, goes_on: Callable[[], bool] = lambda: True) -> int:
         """Follow from the first revision, and return how many commits were told by `until`."""
         told = 0
@@ -79,9 +85,7 @@ def test_none_misses_a_step_and_none_gets_it_twice(
         following = [threads.submit(fleet.followed, STEPS) for _ in range(WAITING)]
         wait_until(lambda: len(fleet.joined) == WAITING, "all to wait")
         for _ in range(STEPS):
-            reads = fleet.reads
-            fleet.commit()
-            wait_until(lambda seen=reads: fleet.reads > seen, "the next look")  # type: ignore[misc]
+            fleet.commit_and_be_read()
         assert [each.result(PATIENCE) for each in following] == [STEPS] * WAITING
 
 

@@ -7,12 +7,13 @@ many to each engine, and prints the answers that took longest. `BERTH_SEED` repe
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from heapq import nlargest
 from operator import itemgetter
@@ -88,11 +89,13 @@ class Sender:
         )
         started: list[tuple[str, list[tuple[str, str]]]] = []
 
-        def start_response(status: str, headers: list[tuple[str, str]], *_: object) -> object:
+        def start_response(
+            status: str, headers: list[tuple[str, str]], _: object = None, /
+        ) -> Callable[[bytes], object]:
             started.append((status, headers))
-            return None
+            return io.BytesIO().write
 
-        pieces = self._application(environ, start_response)  # type: ignore[arg-type]
+        pieces = self._application(environ, start_response)
         ((status, answered),) = started
         is_stream = dict(answered).get("content-type") == "text/event-stream"
         body = b"" if is_stream else b"".join(pieces)

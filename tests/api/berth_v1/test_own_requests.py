@@ -12,7 +12,7 @@ import pytest
 from tests.api import configured
 from tests.api.berth_v1.test_place import PATH, consumer, error
 from tests.client import Client
-from tests.world_over_http import built_over_http
+from tests.world_over_http import built_over_http, release_all
 from tests.worlds import provider_uuid, world
 
 FLEET: Final = world("""
@@ -75,10 +75,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 def fleet(service: Client) -> Iterator[Client]:
     """The same; afterwards it has no flavors, and nothing is used."""
     yield service
-    for name in FLEET.by_name:
-        path = f"/resource_providers/{provider_uuid(name)}/allocations"
-        for uuid in service.get(path).json["allocations"]:
-            assert service.delete(f"/allocations/{uuid}").status == 204
+    release_all(FLEET, service)
     for each in service.get("/berth/v1/flavors").json["flavors"]:
         assert service.delete(f"/berth/v1/flavors/{each['name']}").status == 204
 

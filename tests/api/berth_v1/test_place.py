@@ -23,7 +23,7 @@ from tests.api import configured
 from tests.api.worlds import new_uuid
 from tests.client import Client, Response
 from tests.store.together import in_background
-from tests.world_over_http import built_over_http
+from tests.world_over_http import built_over_http, release_all
 from tests.worlds import aggregate_uuid, provider_uuid, world
 
 PATH: Final = "/berth/v1/place"
@@ -54,10 +54,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 def fleet(service: Client) -> Iterator[Client]:
     """The same, with nothing used afterwards."""
     yield service
-    for name in FLEET.by_name:
-        path = f"/resource_providers/{provider_uuid(name)}/allocations"
-        for consumer in service.get(path).json["allocations"]:
-            assert service.delete(f"/allocations/{consumer}").status == 204
+    release_all(FLEET, service)
 
 
 def consumer(uuid: str | None = None, **members: Any) -> dict[str, Any]:
