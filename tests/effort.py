@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much the random tests and the proofs try, and how a run is repeated.
+"""A pytest plugin: how much the tests try, and how a run is repeated.
 
-They are short unless BERTH_EFFORT says otherwise: 4, as in `make proof`, tries everything that can
-be enumerated and four times as many random cases; 0.5 half as many.
+BERTH_EFFORT is 1 in `.ci/run`. 4, as in `make proof`, tries everything that can be enumerated and
+four times as many random cases; `make test` tries a fifth of them, and leaves out the tests that
+are marked `thorough`: those that take long, and whose rule a shorter test knows too.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import os
 from collections.abc import Sequence
 from random import Random, randrange
 from typing import Final, TypeVar
+
+import pytest
 
 T = TypeVar("T")
 
@@ -31,12 +34,39 @@ EFFORT: Final = float(os.environ.get("BERTH_EFFORT", "1"))
 #: Why a run of little effort skips a case.
 LEFT_OUT: Final = "a run with BERTH_EFFORT below 1 tries a third of these, others each time"
 
+#: Why a run of little effort skips a test.
+THOROUGH: Final = "thorough: `.ci/run` runs it, and so does BERTH_EFFORT=1"
+
 #: The effort from which on nothing is left to chance that can be enumerated.
 _FULL: Final = 4
 
 #: Otherwise one of so many is tried; with less than the usual effort, one of so many that are long.
 _SHARE: Final = 4
 _SHARE_OF_LONG: Final = 3
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the mark."""
+    config.addinivalue_line("markers", "thorough: long; a shorter test has its rule too")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip in a run of little effort what is left to a longer one."""
+    if EFFORT >= 1:
+        return
+    for item in items:
+        if item.get_closest_marker("thorough"):
+            item.add_marker(pytest.mark.skip(reason=THOROUGH))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many those were."""
+    skipped = terminalreporter.stats.get("skipped", ())
+    count = sum(THOROUGH in str(report.longrepr) for report in skipped)
+    if count:
+        terminalreporter.write_line(
+            f"not tested here: {count} thorough tests (`.ci/run` runs them)"
+        )
 
 
 def scaled(usual: int) -> int:
