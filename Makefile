@@ -9,7 +9,8 @@ BIND ?= 127.0.0.1:8778
 ARGS ?=
 #: Processes that share the tests: more than processors, because many tests wait for servers.
 JOBS ?= 3
-#: How much `make proof` tries (tests/effort.py).
+#: How much `make test` and `make proof` try (tests/effort.py).
+BERTH_EFFORT ?= 0.2
 EFFORT ?= 4
 #: The tests that try more with more effort.
 PROOFS := tests/proof tests/faults tests/candidates tests/index tests/openapi tests/store/test_histories.py \
@@ -38,7 +39,7 @@ demo: $(VENV)/.runtime ## Start a service with 2,000 simulated hosts, and print 
 	@$(BIN)/berth demo serve --bind $(BIND) $(ARGS)
 
 test: $(VENV)/.development ## Run every test that this machine can run, and print which database engines were tested
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --max-worker-restart 0 $(ARGS)
+	@BERTH_EFFORT=$(BERTH_EFFORT) $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --max-worker-restart 0 $(ARGS)
 
 proof: $(VENV)/.development ## Run the proofs and the random tests at full effort
 	@BERTH_EFFORT=$(EFFORT) $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --max-worker-restart 0 $(PROOFS) $(ARGS)
