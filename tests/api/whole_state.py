@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small world that bad requests are thrown at, and all that they could have changed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from json import loads
 from typing import Any
 
 from tests.api.claims import claim_body, consumer
@@ -131,19 +134,46 @@ def writes(api: Client, world: World) -> dict[str, Write]:
 
 
 def whole_state(api: Client, world: World) -> object:
-    """All that can be read: every provider with its generation, every name, and the world itself.
+    """All that can be read of a world, every provider with its generation, and every name."""
+    return everything_read(api, [world.host, world.child], [world.holder], [world.project])
+
+
+#: What berth's own API lists.
+_OWN_LISTS = ("aggregates", "consumers", "leases", "flavors", "drains")
+
+
+def everything_read(
+    api: Client,
+    providers: Sequence[str],
+    consumers: Sequence[str],
+    projects: Sequence[str],
+    *,
+    own: bool = False,
+) -> object:
+    """All that can be read of some providers and consumers, every provider, and every name.
 
     Every change of inventories, traits, aggregates or allocations moves some provider's generation,
     but DELETE of allocations and moves in the tree, which are seen in what else is read here.
+
+    Args:
+        own: also what berth's own API lists.
     """
     paths = ["/resource_providers", "/traits", "/resource_classes"]
-    for uuid in (world.host, world.child):
+    for uuid in providers:
         paths += [
             f"/resource_providers/{uuid}{part}"
             for part in ("", "/inventories", "/usages", "/allocations", "/aggregates", "/traits")
         ]
-    paths += [f"/allocations/{world.holder}", f"/usages?project_id={world.project}"]
-    return [_in_order(api.get(path).json) for path in paths]
+    paths += [f"/allocations/{uuid}" for uuid in consumers]
+    paths += [f"/usages?project_id={uuid}" for uuid in projects]
+    if own:
+        paths += [f"/berth/v1/{name}" for name in _OWN_LISTS]
+    return [_read(api.get(path).body) for path in paths]
+
+
+@lru_cache(maxsize=100)
+def _read(body: bytes) -> Any:
+    return _in_order(loads(body))
 
 
 def _in_order(value: Any) -> Any:

@@ -1,0 +1,452 @@
+# SPDX-License-Identifier: Apache-2.0
+'''Wire tables: rules of the API as text, one row a rule, and the runner that tries them.
+
+    @rules(
+        """
+        an old generation is a conflict @1.19-
+            PUT $host/aggregates {aggregates: [$new], seen: 0}
+            409 placement.concurrent_update Please update the generation
+        a name has letters, digits and _ only
+            PUT /traits/$1
+            400 The trait is invalid
+            | CUSTOM_a
+            | CUSTOM_
+        """,
+        world="host VCPU=4(used:1) @A",
+    )
+    def test_aggregates(rule: Rule, wire: Client) -> None:
+        """The rows of the table."""
+        rule.check(wire)
+
+A line at the left margin is a rule, with its microversions: the first and the last of each range
+are tried (all with full effort), the newest where none is named. Below it stand requests, each with
+its answer; what begins with none of the marks below continues the line above.
+
+    > Name: value         a header of the next request; `> Name:` leaves one out
+    PUT $host/x {a: 1}    a request; its body is JSON in YAML's short form, or bytes as Python has;
+                          ` @1.7` at its end asks for that microversion, ` @none` for none
+    200 {a: 1, ...}       its answer; `...` stands for further members or items, _ for any value;
+                          lists have no order
+    400 code text ... x   a refusal: its code, if it has one of its own, and what its detail says
+    < Name: value         a header of the answer, of which `...` leaves out a part; `< Name:` is not
+                          there
+    | one | two           a case, whose cells are $1 and $2: the rule is tried with each
+
+Each rule has the world of its table for itself, a fresh one for each case and microversion if it
+changes anything. `$host` is the uuid of a provider of the world, and at the beginning of a path the
+path of it; `$host.name`, `$host.generation` and `$host.consumer` (who holds what is used) belong to
+it. `$A` is an aggregate, `$CUSTOM_X` a class or trait. A name that nothing has is a new uuid (or
+name, after CUSTOM_), which then keeps it; as a value in an answer it takes what stands there.
+`$(name)` has letters after it, and x*256 is repeated so often. `seen` is short for
+resource_provider_generation; its value may be a provider. `CLAIM host VCPU=1 pool DISK_GB=2 {...}`
+is a body for PUT /allocations/{consumer} as its microversion wants it, with some members replaced,
+or `absent`.
+
+A request that is refused, and was not GET, must have changed nothing that can be read.
+'''
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from random import Random
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from tests.api.answers import UNDEFINED, assert_refused
+from tests.api.claims import LEFT_OUT, claim_body
+from tests.api.versions import versions
+from tests.api.whole_state import everything_read
+from tests.api.worlds import (
+    done,
+    generation,
+    new_custom_name,
+    new_uuid,
+    put_aggregates,
+    put_inventories,
+    put_traits,
+)
+from tests.client import Client, Response
+from tests.effort import is_full
+from tests.routes import BERTH_ROUTES, ROUTES, route_of
+from tests.worlds import MAX_INT, World, inventory_fields
+from tests.worlds import world as drawn
+
+_OWN: Final = "/berth/v1"
+_REST: Final = "..."
+_ANY: Final = "_"
+
+_REQUEST: Final = re.compile(r"([A-Z]+) ([/$]\S*)(?: (?!@)(.*?))?(?: @(\S+))?")
+_ANSWER: Final = re.compile(r"(\d{3})(?: ((?:placement|berth)\.\S+))?(?: (.*))?")
+_MARK: Final = re.compile(r"[><|] |[A-Z]+ [/$]|\d{3}(?: |$)|\$\d")
+_NAME: Final = re.compile(r"\$(?:(\w+)|\((\w+)\))(\.(?:name|generation|consumer)\b)?")
+_REPEATED: Final = re.compile(r"(.)\*(\d{2,})")
+
+
+def rules(table: str, *, world: str = "") -> pytest.MarkDecorator:
+    """Run a test once for each rule of a table, which it gets as `rule`."""
+    fleet = drawn(world)
+    rows = _rows(table, fleet)
+    return pytest.mark.parametrize("rule", [pytest.param(rule, id=rule.id) for rule in rows])
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One row of a table."""
+
+    sentence: str
+    versions: tuple[str | None, ...]
+    lines: tuple[str, ...]
+    cases: tuple[tuple[str, ...], ...]
+    fleet: World
+
+    @property
+    def id(self) -> str:
+        """Its sentence, as a part of a pytest id."""
+        return re.sub(r"\W+", "-", self.sentence).strip("-")
+
+    @cached_property
+    def routes(self) -> frozenset[tuple[str, str]]:
+        """Method and template of each route that it asks."""
+        asked = set()
+        for case in self.cases:
+            for step in _steps(self.lines, case):
+                path = re.sub(r"^\$\w+", "/resource_providers/x", step.path).partition("?")[0]
+                if route := route_of(path, ROUTES + BERTH_ROUTES):
+                    asked.add((step.method, route.template))
+        return frozenset(asked)
+
+    def check(self, client: Client) -> None:
+        """Try every case at every microversion."""
+        scene = None
+        for case in self.cases:
+            steps = _steps(self.lines, case)
+            for version in self.versions:
+                if scene is None or any(step.writes for step in steps):
+                    scene = Scene(client, self.fleet)
+                for step in steps:
+                    try:
+                        scene.play(step, step.version if step.versioned else version)
+                    except Exception as error:
+                        error.add_note(f"{self.sentence}: {step.line}\n(at {version}, {case})")
+                        raise
+
+
+@dataclass(frozen=True)
+class Step:
+    """A request, and the answer to it."""
+
+    line: str
+    method: str
+    path: str
+    body: str
+    versioned: bool
+    version: str | None
+    headers: Mapping[str, str | None]
+    status: int
+    code: str
+    answer: str
+    answer_headers: dict[str, str | None]
+
+    @property
+    def writes(self) -> bool:
+        """Whether it may change something."""
+        return self.status < 400 and self.method not in ("GET", "HEAD")
+
+
+@dataclass
+class Scene:
+    """A world that stands on a server, and what the names of a rule mean there."""
+
+    client: Client
+    fleet: World
+    meaning: dict[str, Any] = field(default_factory=dict)
+    consumers: set[str] = field(default_factory=set)
+    #: All that could be read after the last refusal, if nothing was written since.
+    state: object = None
+
+    def __post_init__(self) -> None:
+        for name in self.fleet.custom_classes:
+            done(self.client.put(f"/resource_classes/{self.value(name)}"), 201)
+        for name in self.fleet.custom_traits:
+            done(self.client.put(f"/traits/{self.value(name)}"), 201)
+        for provider in self.fleet.providers:
+            self._build(provider.name)
+
+    def _build(self, name: str) -> None:
+        provider, client, uuid = self.fleet.by_name[name], self.client, self.value(name)
+        body = {"name": f"{name}-{uuid}", "uuid": uuid}
+        if provider.parent:
+            body["parent_provider_uuid"] = self.value(provider.parent)
+        done(client.post("/resource_providers", json=body), 200)
+        records = {
+            self._class(one): inventory_fields(stock) for one, stock in provider.stocks.items()
+        }
+        if provider.used:
+            put_inventories(client, uuid, dict.fromkeys(records, MAX_INT))
+            claims = {uuid: {self._class(one): used for one, used in provider.used.items()}}
+            claim = claim_body("1.39", claims, project=self.value("project"))
+            done(client.put(f"/allocations/{self.value(f'{name}.consumer')}", json=claim), 204)
+            self.consumers.add(self.value(f"{name}.consumer"))
+        if records:
+            put_inventories(client, uuid, records)
+        if provider.aggregates:
+            put_aggregates(client, uuid, [self.value(one) for one in provider.aggregates])
+        if provider.traits:
+            put_traits(client, uuid, [self._class(one) for one in provider.traits])
+        for drain in provider.drains:
+            effect = "none" if drain in self.fleet.announced else "exclude"
+            drained = [self.value(one) for one in self.fleet.drains[drain]]
+            if name == self.fleet.drains[drain][-1]:
+                body = {"providers": drained, "effect": effect}
+                path = f"{_OWN}/drains/{self.value(drain)}"
+                assert client.put(path, json=body).status in (200, 201)
+
+    def _class(self, name: str) -> str:
+        return str(self.value(name)) if name.startswith("CUSTOM_") else name
+
+    def value(self, name: str) -> Any:
+        """What a name means: a new uuid, or name, if nothing yet."""
+        if name not in self.meaning:
+            new = new_custom_name() if name.startswith("CUSTOM_") else new_uuid()
+            self.meaning[name] = new
+        return self.meaning[name]
+
+    def play(self, step: Step, version: str | None) -> None:
+        """Send a request and hold the answer to its row.
+
+        Raises:
+            AssertionError: it is another.
+        """
+        path = self.text(re.sub(r"^\$(?=\w)", "/resource_providers/$", step.path))
+        if match := re.match(r"/allocations/([^/?]+)$", path):
+            self.consumers.add(match[1])
+        refused = step.status >= 400 and step.method not in ("GET", "HEAD")
+        if refused and self.state is None:
+            self.state = self.everything(own=path.startswith(_OWN))
+        answer = self.client.request(
+            step.method,
+            path,
+            version=version,
+            headers={name: value and self.text(value) for name, value in step.headers.items()},
+            **self._body(step.body, version or "1.0"),
+        )
+        self._compare(step, answer, "1.39" if path.startswith(_OWN) else version or "1.0")
+        if refused:
+            now = self.everything(own=path.startswith(_OWN))
+            assert now == self.state, "it was refused, and has changed something"
+        elif step.method not in ("GET", "HEAD"):
+            self.state = None
+
+    def everything(self, *, own: bool) -> object:
+        """All that can be read of the world and beside it."""
+        providers = [self.value(name) for name in self.fleet.by_name]
+        projects = [self.meaning["project"]] if "project" in self.meaning else []
+        return everything_read(self.client, providers, sorted(self.consumers), projects, own=own)
+
+    def _body(self, body: str, version: str) -> dict[str, Any]:
+        if not body:
+            return {}
+        if body.startswith(("b'", 'b"')):
+            return {"body": ast.literal_eval(body)}
+        if body.startswith("CLAIM "):
+            return {"json": self._claim(body, version)}
+        return {"json": self.filled(_parsed(body))}
+
+    def _claim(self, text: str, version: str) -> object:
+        words, _, others = text.partition("{")
+        claims: dict[str, dict[str, int]] = {}
+        uuid = ""
+        for word in words.split()[1:]:
+            name, _, amount = word.partition("=")
+            if amount:
+                claims[uuid][self.text(name)] = int(amount)
+            else:
+                uuid = self.value(name)
+                claims[uuid] = {}
+        body = claim_body(version, claims, project=self.value("project"))
+        for name, value in self.filled(_parsed("{" + others if others else "{}")).items():
+            body[name] = LEFT_OUT if value == "absent" else value
+        return {name: value for name, value in body.items() if value is not LEFT_OUT}
+
+    def _compare(self, step: Step, answer: Response, version: str) -> None:
+        if step.status >= 400:
+            says = self.text(step.answer)
+            parts = [part.strip() for part in says.split(_REST)]
+            assert_refused(answer, step.status, *parts, code=step.code, version=version)
+        else:
+            assert answer.status == step.status, (answer.status, answer.text)
+            if step.answer:
+                fault = self.difference(_parsed(step.answer), answer.json)
+                assert not fault, (fault, answer.json)
+            elif step.status == 204 or (step.status == 201 and step.method != "PATCH"):
+                assert answer.body == b"" or step.path.startswith(_OWN), answer.body
+        for name, expected in step.answer_headers.items():
+            value = answer.headers.get(name)
+            if expected is None:
+                assert value is None, (name, value)
+            else:
+                parts = [re.escape(part) for part in self.text(expected).split(_REST)]
+                assert value is not None, f"no {name}"
+                assert re.fullmatch(".*".join(parts), value, re.DOTALL), (name, value)
+
+    def difference(self, expected: Any, value: Any) -> str:
+        """Where a value is not as expected; empty if it is."""
+        if expected == _ANY:
+            return ""
+        if isinstance(expected, dict):
+            return self._difference_of_objects(expected, value)
+        if isinstance(expected, list):
+            return self._difference_of_lists(expected, value)
+        if isinstance(expected, str) and (match := re.fullmatch(r"\$((?!CUSTOM_)\w+)", expected)):
+            self.meaning.setdefault(match[1], value)
+        expected = self.filled(expected)
+        same = expected == value and isinstance(expected, bool) == isinstance(value, bool)
+        return "" if same else f"{value!r} instead of {expected!r}"
+
+    def _difference_of_objects(self, expected: Mapping[Any, Any], value: Any) -> str:
+        if not isinstance(value, dict):
+            return f"{value!r} is no object"
+        members = {self._key(key): item for key, item in expected.items() if key != _REST}
+        if members.keys() - value.keys() or (_REST not in expected and members.keys() ^ value):
+            return f"members {sorted(value)} instead of {sorted(members)}"
+        for key, item in members.items():
+            if fault := self.difference(self._seen(key, item), value[key]):
+                return f"{key}: {fault}"
+        return ""
+
+    def _difference_of_lists(self, expected: list[Any], value: Any) -> str:
+        items = [item for item in expected if item != _REST]
+        if not isinstance(value, list) or (len(value) != len(items) and _REST not in expected):
+            return f"{value!r} instead of {len(items)} items"
+        left = list(value)
+        for item in items:
+            match = next((one for one in left if not self.difference(item, one)), self)
+            if match is self:
+                return f"{self.filled(item)!r} is not among {left!r}"
+            left.remove(match)
+        return ""
+
+    def _key(self, key: object) -> str:
+        return "resource_provider_generation" if key == "seen" else self.text(str(key))
+
+    def _seen(self, key: str, value: Any) -> Any:
+        named = re.fullmatch(r"\$\w+", value) if isinstance(value, str) else None
+        return f"{value}.generation" if named and key == "resource_provider_generation" else value
+
+    def filled(self, value: Any) -> Any:
+        """A value of JSON with the names in it filled in."""
+        if isinstance(value, dict):
+            keyed = {self._key(key): item for key, item in value.items()}
+            return {key: self.filled(self._seen(key, item)) for key, item in keyed.items()}
+        if isinstance(value, list):
+            return [self.filled(item) for item in value]
+        if not isinstance(value, str):
+            return value
+        match = _NAME.fullmatch(value)
+        return self._named(match) if match else self.text(value)
+
+    def text(self, text: str) -> str:
+        """A text with the names in it filled in."""
+        repeated = _REPEATED.sub(lambda match: match[1] * int(match[2]), text)
+        return _NAME.sub(lambda match: str(self._named(match)), repeated)
+
+    def _named(self, match: re.Match[str]) -> Any:
+        name = match[1] or match[2]
+        if match[3] == ".generation":
+            return generation(self.client, self.value(name))
+        if match[3] == ".name":
+            return f"{name}-{self.value(name)}"
+        return self.value(name + (match[3] or ""))
+
+
+def _rows(table: str, fleet: World) -> Iterator[Rule]:
+    lines = [line for line in textwrap.dedent(table).splitlines() if line.strip()]
+    starts = [number for number, line in enumerate(lines) if not line.startswith((" ", "#"))]
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        sentence, _, named = lines[start].partition(" @")
+        joined: list[str] = []
+        for line in map(str.strip, lines[start + 1 : end]):
+            if _MARK.match(line) or line in "|><":
+                joined.append(line)
+            elif not line.startswith("#"):
+                joined[-1] += f" {line}"
+        cases = [line[1:].split(" | ") for line in joined if line.startswith("|")]
+        yield Rule(
+            sentence,
+            tuple(_versions(named)),
+            tuple(line for line in joined if not line.startswith("|")),
+            tuple(tuple(map(str.strip, case)) for case in cases) or ((),),
+            fleet,
+        )
+
+
+def _versions(text: str) -> Iterator[str | None]:
+    for part in filter(None, re.split(r"[, ]+", text or "1.39")):
+        first, dash, last = part.partition("-")
+        if part == "none":
+            yield None
+        elif dash:
+            every = versions(first, last or "1.39")
+            yield from every if is_full() else dict.fromkeys((every[0], every[-1]))
+        else:
+            yield first
+
+
+@cache
+def _steps(lines: tuple[str, ...], case: tuple[str, ...]) -> tuple[Step, ...]:
+    steps: list[Step] = []
+    sent: dict[str, str | None] = {}
+    request = ""
+    for raw in lines:
+        line = re.sub(r"\$(\d)(?!\d)", lambda match: case[int(match[1]) - 1], raw)
+        if line.startswith("> "):
+            name, _, value = line[2:].partition(":")
+            sent[name] = value.strip() or None
+        elif line.startswith("< "):
+            name, _, value = line[2:].partition(":")
+            steps[-1].answer_headers[name] = value.strip() or None
+        elif match := _ANSWER.fullmatch(line):
+            steps.append(_step(request, sent, match))
+            sent = {}
+        else:
+            request = line
+    return tuple(steps)
+
+
+def _step(request: str, sent: Mapping[str, str | None], answer: re.Match[str]) -> Step:
+    match = _REQUEST.fullmatch(request)
+    assert match is not None, f"no request: {request}"
+    return Step(
+        line=request,
+        method=match[1],
+        path=match[2],
+        body=match[3] or "",
+        versioned=match[4] is not None,
+        version=None if match[4] == "none" else match[4],
+        headers=sent,
+        status=int(answer[1]),
+        code=answer[2] or UNDEFINED,
+        answer=answer[3] or "",
+        answer_headers={},
+    )
+
+
+@cache
+def _parsed(text: str) -> Any:
+    return yaml.load(text, Loader=yaml.CSafeLoader)
+
+
+def one_for_each_route(rows: Mapping[pytest.Item, Rule], rng: Random) -> set[pytest.Item]:
+    """Of the tests of some rules, one for each route that they ask."""
+    by_route: dict[tuple[str, str], list[pytest.Item]] = {}
+    for item, rule in rows.items():
+        for route in rule.routes:
+            by_route.setdefault(route, []).append(item)
+    return {rng.choice(some) for _, some in sorted(by_route.items())}
