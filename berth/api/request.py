@@ -8,7 +8,7 @@ a handler asks for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from threading import BoundedSemaphore
@@ -47,8 +47,9 @@ FLEETS_MAX: Final = 2
 class SearchLine(Protocol):
     """Limits how many searches run at a time."""
 
-    def enter(self, *, within: float) -> bool:
-        """Wait some seconds for a place; False if there is none, and then do not call `leave`."""
+    def enter(self, within: Callable[[], float]) -> bool:
+        """Wait for a place, for so many seconds at most, which are asked for where it must; False
+        if there is none, and then do not call `leave`."""
 
     def go_on(self, *, within: float) -> bool:
         """Wait some seconds for a place of those that take long, in exchange for the first one;

@@ -77,7 +77,7 @@ class Searching:
 
     def __enter__(self) -> None:
         budget = self._budget
-        self._is_held = self._services.searching.enter(within=budget.spare_seconds())
+        self._is_held = self._services.searching.enter(budget.spare_seconds)
         if not self._is_held:
             self._refuse()
         budget.after(QUICK_S, self._go_on)

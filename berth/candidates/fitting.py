@@ -37,29 +37,21 @@ def fitting_hosts(
     Args:
         among: the rows of each block that count; None for all of all blocks.
     """
+    parts: Iterable[tuple[Trees, Rows]]
+    if plan.is_filter:
+        # PERF bench, explain: most derived requests have one condition.
+        filtered = filter_trees(snapshot, plan, budget, among=among)
+        parts = ((trees, trees.rows) for trees in filtered)
+    else:
+        batches = one_candidate_each(snapshot, plan, budget, among, any_set=True)
+        parts = ((batch.trees, batch.rows) for batch in batches)
     hosts: dict[int, Mask] = {}
-    for trees, rows in _fitting(snapshot, plan, budget, among):
+    for trees, rows in parts:
         mask = hosts.get(trees.block_id)
         if mask is None:
             mask = hosts[trees.block_id] = np.zeros(trees.block.rows, dtype=np.bool_)
         mask[rows] = True
     return hosts
-
-
-def _fitting(
-    snapshot: Snapshot,
-    plan: Plan,
-    budget: Budget,
-    among: Mapping[int, Mask] | None,
-) -> Iterator[tuple[Trees, Rows]]:
-    """The rows that fit, in parts."""
-    if plan.is_filter:
-        # PERF bench, explain: most derived requests have one condition.
-        trees = filter_trees(snapshot, plan, budget, among=among)
-        yield from ((each, each.rows) for each in trees)
-        return
-    for batch in one_candidate_each(snapshot, plan, budget, among, any_set=True):
-        yield batch.trees, batch.rows
 
 
 def one_candidate_each(

@@ -24,7 +24,7 @@ def allows(rules: Rules, structure: Structure, sets: Sequence[int]) -> bool:
     if rules.one_per_tree and not _is_one_per_tree(structure, union_of(sets)):
         return False
     return (
-        union_holds(rules, structure, sets)
+        (not rules.union_traits.required or _union_holds(rules, structure, sets))
         and all(
             _is_subtree(structure, union_of([sets[number] for number in numbers]))
             for numbers in rules.subtrees
@@ -33,7 +33,7 @@ def allows(rules: Rules, structure: Structure, sets: Sequence[int]) -> bool:
     )
 
 
-def union_holds(rules: Rules, structure: Structure, sets: Sequence[int]) -> bool:
+def _union_holds(rules: Rules, structure: Structure, sets: Sequence[int]) -> bool:
     """Whether the providers of the unsuffixed group have the required traits together."""
     choices = bits_of(union_of([sets[number] for number in rules.unsuffixed]))
     traits = frozenset().union(*map(structure.traits, choices))

@@ -23,6 +23,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -53,6 +54,10 @@ class Observer:
 
 
 NULL_OBSERVER: Final = Observer()
+
+
+def _no_less() -> float:
+    return math.inf
 
 
 class Line:
@@ -91,7 +96,7 @@ class Line:
         """How many are waiting."""
         return len(self._turns)
 
-    def enter(self, *, within: float = math.inf) -> bool:
+    def enter(self, within: Callable[[], float] = _no_less) -> bool:
         """Wait for a place to run; False if there is none: then do not call `leave`.
 
         PERF bench, flat: each search passes a queue without an observer, which is not told.
@@ -115,7 +120,7 @@ class Line:
             self._pause(REFUSAL_S)
             return False
         try:
-            came = turn.acquire(timeout=max(0.0, min(within, self._wait_seconds_max)))
+            came = turn.acquire(timeout=max(0.0, min(within(), self._wait_seconds_max)))
         except BaseException:
             # If the place was already handed to this thread, nothing else would ever free it.
             if not self._gives_up(turn):
@@ -196,14 +201,14 @@ class Searches:
         #: Since when this thread's long search has its place.
         self._own = threading.local()
 
-    def enter(self, *, within: float) -> bool:
+    def enter(self, within: Callable[[], float]) -> bool:
         """See `SearchLine`."""
-        return self._first.enter(within=within)
+        return self._first.enter(within)
 
     def go_on(self, *, within: float) -> bool:
         """See `SearchLine`. Where the searches before it will take longer, it is False at once."""
         self._first.leave()
-        if self._expected_s() > max(within, 0.0) or not self._long.enter(within=within):
+        if self._expected_s() > max(within, 0.0) or not self._long.enter(lambda: within):
             return False
         self._own.since = self._clock()
         return True
@@ -252,22 +257,21 @@ def admit(
     )
 
     always_answered = PUBLIC_OR_EMPTY | {METRICS_PATH}
+    budget_s = settings.candidates_time_budget
 
     def wrap(application: WSGIApplication) -> WSGIApplication:
         def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
             if environ["PATH_INFO"] in always_answered:
                 return application(environ, start_response)
             environ[ARRIVED] = time.monotonic()
-            within = math.inf
+            within: Callable[[], float] = _no_less
             kind = kind_of(environ)
             if kind.search_seconds is not None:
                 line, observer = searches, of_searches
-                within = wait_seconds_max(settings.candidates_time_budget, kind.search_seconds)
-            elif kind.is_read:
-                line, observer = reads, of_reads
+                within = partial(wait_seconds_max, budget_s, kind.search_seconds)
             else:
-                line, observer = writes, of_writes
-            if not line.enter(within=within):
+                line, observer = (reads, of_reads) if kind.is_read else (writes, of_writes)
+            if not line.enter(within):
                 observer.refused()
                 return refuse(overloaded(), environ, start_response)
             if kind.search_seconds is not None or kind.is_watch:

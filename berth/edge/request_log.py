@@ -105,14 +105,18 @@ def log_requests(application: WSGIApplication) -> WSGIApplication:
         if LOG.isEnabledFor(logging.DEBUG):
             LOG.debug("Starting request: %s %s", environ.get("REMOTE_ADDR"), _request_line(environ))
 
-        def note(status: str, headers: Headers) -> None:
+        # PERF bench.fixed_cost: `noting` would cost one call more.
+        def start(status: str, headers: Headers, exc_info: ExceptionInfo | None = None) -> Any:
             environ[STATUS] = status[:3]
             headers.append((REQUEST_ID_HEADER, request_id))
             level = logging.DEBUG if PROBE in environ and status[0] == "2" else logging.INFO
             if LOG.isEnabledFor(level):
                 log_outcome(level, environ, headers)
+            if exc_info is None:
+                return start_response(status, headers)
+            return start_response(status, headers, exc_info)
 
-        return application(environ, noting(start_response, note))
+        return application(environ, start)
 
     return layer
 
@@ -190,7 +194,7 @@ def _outcome(environ: WSGIEnvironment, headers: list[tuple[str, str]]) -> tuple[
     """The arguments of `_END`."""
     length = "-"
     for name, value in headers:
-        if name == "content-length" or name.lower() == "content-length":
+        if len(name) == len("content-length") and name.lower() == "content-length":
             length = value
             break
     minor = environ.get(MICROVERSION)

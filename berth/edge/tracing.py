@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -136,9 +136,9 @@ class TracedSearches:
         self._tracing = tracing
         self._running = threading.local()
 
-    def enter(self, *, within: float) -> bool:
+    def enter(self, within: Callable[[], float]) -> bool:
         """See `SearchLine`."""
-        if not self._line.enter(within=within):
+        if not self._line.enter(within):
             return False
         self._running.span = self._tracing.span("search")
         self._running.span.__enter__()

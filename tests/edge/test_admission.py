@@ -427,25 +427,25 @@ def test_a_search_that_would_wait_for_too_long_is_refused_at_once(
     wait for longer gets into the queue."""
     entered: list[float] = []
 
-    def enter(line: Line, *, within: float) -> bool:
-        entered.append(within)
-        return Line.enter(line, within=0)
+    def enter(line: Line, within: Callable[[], float]) -> bool:
+        entered.append(within())
+        return Line.enter(line, lambda: 0)
 
     monkeypatch.setattr(admission, "Line", type("Noting", (Line,), {"enter": enter}))
     now = 0.0
     searches = Searches(AdmissionSettings(1, 1, 1, 1, FOR_EVER), clock=lambda: now)
     for _ in range(20):
-        assert searches.enter(within=0)
+        assert searches.enter(lambda: 0)
         assert searches.go_on(within=0)
         now += 8
         searches.leave(is_long=True)
-    assert searches.enter(within=0)
+    assert searches.enter(lambda: 0)
     assert searches.go_on(within=0)
     entered.clear()
-    assert searches.enter(within=0)
+    assert searches.enter(lambda: 0)
     assert not searches.go_on(within=3)
     assert entered == [0]
-    assert searches.enter(within=0)
+    assert searches.enter(lambda: 0)
     assert not searches.go_on(within=5)
     assert entered == [0, 0, 5]
 
@@ -453,9 +453,9 @@ def test_a_search_that_would_wait_for_too_long_is_refused_at_once(
 def test_a_search_that_is_late_goes_on_where_nobody_else_does() -> None:
     """The processor or the database kept it; no request has come too many."""
     searches = Searches(AdmissionSettings(1, 1, 1, 1, FOR_EVER))
-    assert searches.enter(within=-1)
+    assert searches.enter(lambda: -1)
     assert searches.go_on(within=-1)
-    assert searches.enter(within=0)
+    assert searches.enter(lambda: 0)
     assert not searches.go_on(within=-1)
 
 
@@ -468,13 +468,13 @@ def test_a_search_that_takes_long_leaves_its_place_to_one_that_begins() -> None:
             told.append((running, waiting))
 
     searches = Searches(AdmissionSettings(1, 1, 1, 1, 0.0), of_long=OfLong())
-    assert searches.enter(within=0)
-    assert not searches.enter(within=0)
+    assert searches.enter(lambda: 0)
+    assert not searches.enter(lambda: 0)
     assert told == []
     assert searches.go_on(within=0)
     assert told == [(1, 0)]
-    assert searches.enter(within=0)
+    assert searches.enter(lambda: 0)
     assert not searches.go_on(within=0)
     searches.leave(is_long=True)
-    assert searches.enter(within=0)
+    assert searches.enter(lambda: 0)
     assert searches.go_on(within=0)

@@ -20,7 +20,7 @@ from berth.index import Index
 from berth.model.database_errors import WritesRefused
 from berth.model.errors import DatabaseUnavailable, UnstorableValue
 from berth.store.engine.database import Database
-from berth.store.engine.driver_errors import FULL, translated
+from berth.store.engine.driver_errors import FULL, Translated
 from berth.upkeep import schema
 from tests.api.claims import claim_body
 from tests.client import NOTHING, Client
@@ -471,7 +471,7 @@ def administer(databases: Databases, db: Database, statement: str) -> None:
 )
 def test_the_code_of_an_engine_decides(error: exc.DBAPIError, expected: str) -> None:
     """Servers translate their messages."""
-    with pytest.raises(WritesRefused) as refused, translated():
+    with pytest.raises(WritesRefused) as refused, Translated():
         raise error
     assert refused.value.fault == expected
 
@@ -490,12 +490,12 @@ def test_the_code_of_an_engine_decides(error: exc.DBAPIError, expected: str) -> 
 )
 def test_a_value_is_not_taken_for_a_fault_of_the_database(error: exc.DBAPIError) -> None:
     """Even if the engine quotes it, and it speaks of a full disk."""
-    with pytest.raises(UnstorableValue), translated():
+    with pytest.raises(UnstorableValue), Translated():
         raise error
 
 
 def test_a_message_that_quotes_a_name_is_no_fault_of_the_database() -> None:
     """A host may be called so."""
     taken = exc.IntegrityError(*SENT, Exception(1062, "Duplicate entry 'read-only' for key"))
-    with pytest.raises(exc.IntegrityError), translated():
+    with pytest.raises(exc.IntegrityError), Translated():
         raise taken

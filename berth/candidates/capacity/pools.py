@@ -68,13 +68,15 @@ class Together:
         self._pieces.sort(key=lambda piece: len(piece.foreign))
         #: The sharing providers that serve any other tree.
         self._pools: set[ProviderId] = set()
-        for piece in _until_spent(self._pieces, budget):
-            self._pools |= piece.pools()
-        self._components = _Components(
-            snapshot, fleet, self._pools, _until_spent(self._pieces, budget)
-        )
-        for piece in _until_spent(self._pieces, budget):
-            piece.find_own(self._pools)
+        # PERF bench, capacity: without sharing providers there is nothing to find.
+        if self._pieces:
+            for piece in _until_spent(self._pieces, budget):
+                self._pools |= piece.pools()
+            self._components = _Components(
+                snapshot, fleet, self._pools, _until_spent(self._pieces, budget)
+            )
+            for piece in _until_spent(self._pieces, budget):
+                piece.find_own(self._pools)
         #: Whether it is not known what hosts share: then they are bounded one by one.
         self._is_cut = budget.ended is not None and bool(snapshot.sharing.by_aggregate)
 

@@ -98,7 +98,9 @@ class _Explaining:
         prefixes = prefixes_of(asking)
         fit = Count(int(prefixes[-1].hosts.sum()), prefixes[-1].at_least)
         empty = asking.with_nothing_used()
-        if_undrained, if_empty = self._if_undrained(prefixes), self._if_empty(empty, prefixes)
+        undrained = self._all & ~asking.drains
+        if_undrained = count(asking, asking.fit(undrained)) if asking.drains else fit
+        if_empty = self._if_empty(empty, prefixes)
         counts = HostCounts(
             total=fleet.size,
             pools=int(fleet.pools().sum()),
@@ -109,8 +111,7 @@ class _Explaining:
         verdict = verdict_of(asking, counts, if_empty, self._unknown)
         impossible: tuple[Impossible, ...] = ()
         if verdict is Verdict.NEVER:
-            kept = self._all & ~asking.drains
-            impossible = tuple(impossible_in(empty, kept, self._amounts(empty), references))
+            impossible = tuple(impossible_in(empty, undrained, self._amounts(empty), references))
         stages = tuple(
             stage_of(asking, empty, number, prefixes[number + 1])
             for number in range(len(self._atoms))
@@ -136,13 +137,6 @@ class _Explaining:
             paint=painted(asking, prefixes) if wanted.paint else None,
             is_complete=not is_cut(asking),
         )
-
-    def _if_undrained(self, prefixes: list[Prefix]) -> Count:
-        """How many hosts would fit without drains."""
-        asking = self._asking
-        if not asking.drains:
-            return Count(int(prefixes[-1].hosts.sum()), prefixes[-1].at_least)
-        return count(asking, asking.fit(self._all & ~asking.drains))
 
     def _if_empty(self, empty: Asking, prefixes: list[Prefix]) -> Mask:
         """The hosts that would fit without drains and with nothing used."""

@@ -61,7 +61,7 @@ class Amount:
         asked = asking.atoms[number].asked
         assert asked is not None
         name, self.asked = asked
-        self._class_id = asking.snapshot.names.class_ids[name]
+        self._class_id = asking.present.names.class_ids[name]
         self._split = split
 
     def largest(self, kept: int, among: Mask) -> Largest | None:
@@ -82,11 +82,13 @@ class Amount:
 
         if self._grids is None:
             return self._first_below(most + 1, fit, among, above)
-        best = above
+        best = None
         for grid in self._grids:
-            best = max(best, _largest_of(grid, best, most, fit, among))
+            best = _largest_of(grid, best.amount if best else above, most, fit, among) or best
+        if best is None or len(self._grids) == 1:
+            return best
         # Who cannot give less in steps of that grid may still give this amount.
-        return Largest(best, fit(best, among)) if best > above else None
+        return best._replace(hosts=fit(best.amount, among))
 
     def _first_below(self, end: int, fit: _Fit, among: Mask, above: int) -> Largest | None:
         """Try every amount, the largest first."""
@@ -101,7 +103,7 @@ class Amount:
     def _most(self, among: Mask) -> int:
         """None of some hosts can give more, and no other tree to one of them."""
         most = 0
-        is_shared = self._class_id in self._asking.snapshot.sharing.classes
+        is_shared = self._class_id in self._asking.present.sharing.classes
         for _, block, hosts in self._asking.fleet.spans:
             columns = block.columns.get(self._class_id)
             if columns is not None:
@@ -143,7 +145,7 @@ class Amount:
 
     def _columns(self) -> Iterator[Columns]:
         class_id = self._class_id
-        for _, block in self._asking.snapshot.occupied():
+        for _, block in self._asking.present.occupied():
             if class_id in block.columns:
                 yield block.columns[class_id]
 
@@ -153,22 +155,26 @@ def _part(unit: Grid, step: int, least: int) -> int:
     return -(-max(unit.least, least) // step) * step
 
 
-def _largest_of(grid: Grid, best: int, most: int, fit: _Fit, among: Mask) -> int:
+def _largest_of(grid: Grid, best: int, most: int, fit: _Fit, among: Mask) -> Largest | None:
     """The largest amount of a grid with which some host fits, if it is above the best so far;
-    otherwise 0."""
+    otherwise None."""
     low, high = -(-max(grid.least, best + 1) // grid.step), most // grid.step
     if low > high:
-        return 0
-    hosts = fit(low * grid.step, among)
+        return None
+    # Mostly some host can give all that its provider has.
+    hosts = fit(high * grid.step, among)
+    if hosts.any():
+        return Largest(high * grid.step, hosts)
+    high -= 1
+    hosts = fit(low * grid.step, among) if low <= high else hosts
     if not hosts.any():
-        return 0
-    at = high
+        return None
     while low < high:
+        at = (low + high + 1) // 2
         # Who gives more in steps of this grid can give this.
         more = fit(at * grid.step, hosts)
         if more.any():
             hosts, low = more, at
         else:
             high = at - 1
-        at = (low + high + 1) // 2
-    return low * grid.step
+    return Largest(low * grid.step, hosts)

@@ -64,7 +64,8 @@ class Asking:
             giving: what several questions share: (class, amount) -> the hosts of which one provider
                 can give it.
         """
-        self._present = snapshot
+        #: The fleet as it is.
+        self.present = snapshot
         self._is_unused = is_unused
         self._locally: dict[tuple[ClassId, int], Mask] = {} if giving is None else giving
         self.fleet = fleet
@@ -97,8 +98,15 @@ class Asking:
     def _drained(self) -> Snapshot:
         # PERF bench, explain: copying what is used of 100,000 hosts takes as long as two searches,
         # and flat hosts need none.
-        snapshot = nothing_used(self._present) if self._is_unused else self._present
-        return replace(snapshot, memory=Memory(_KEPT_BYTES_MAX, is_brief=True))
+        return nothing_used(self._offered) if self._is_unused else self._offered
+
+    @cached_property
+    def _offered(self) -> Snapshot:
+        return replace(self.present, memory=Memory(_KEPT_BYTES_MAX, is_brief=True))
+
+    def offered(self, kept: int) -> Snapshot:
+        """As `snapshot_of`, for what does not depend on what is used."""
+        return self._offered if kept & self.drains else undrained(self._offered)
 
     def snapshot_of(self, kept: int) -> Snapshot:
         """The fleet that is asked for some atoms: `snapshot`, unless one of them says that nothing
@@ -114,12 +122,12 @@ class Asking:
         for _, block, hosts in self.fleet.spans:
             if block.drained is not None:
                 affected[hosts] = block.drained.any(axis=0)
-                is_shared |= self._present.sharing.trait in block.shape.traits
+                is_shared |= self.present.sharing.trait in block.shape.traits
         return affected | self.fleet.shared if is_shared else affected
 
     def with_nothing_used(self) -> Asking:
         """The same questions of the same hosts with nothing used."""
-        present, fleet = self._present, self.fleet
+        present, fleet = self.present, self.fleet
         other = Asking(present, fleet, self.atoms, self.reduction, self.budget, is_unused=True)
         other._alone = {
             number: hosts
@@ -141,6 +149,10 @@ class Asking:
                 hosts = self._meeting(number)
             self._alone[number] = hosts
         return hosts
+
+    def used(self, columns: Columns, line: int, row: int) -> int:
+        """How much of one inventory is used."""
+        return 0 if self._is_unused else int(columns.used.item(line, row))
 
     def at_once(self, columns: Columns) -> NDArray[np.integer | np.floating]:
         """The most that each inventory can give at once."""
@@ -246,7 +258,7 @@ class Asking:
         item = self.reduction.trait_item(self.atoms[number])
         if item is None:
             return self._search(1 << number, {}, None)
-        ids = self._present.names.trait_ids
+        ids = self.present.names.trait_ids
         names = frozenset(ids[name] for name in item.names)
         test = TraitTest(forbidden=names) if item.is_negated else TraitTest((names,))
         part, group = self.atoms[number].part, self.atoms[number].group
@@ -282,7 +294,7 @@ class Asking:
         """The hosts of which one provider can give an amount of the class of an atom."""
         asked = self.atoms[number].asked
         assert asked is not None
-        key = self._present.names.class_ids[asked[0]], amount
+        key = self.present.names.class_ids[asked[0]], amount
         giving = self._locally.get(key)
         if giving is None:
             giving = self._giving_of_class(*key)
@@ -315,7 +327,7 @@ class Asking:
         a class: they meet the conditions on it that are kept, drains and amounts aside."""
         kept &= ~self.drains
         giving: dict[ClassId, set[Location]] = {}
-        if not self._present.sharing.by_aggregate:
+        if not self.present.sharing.by_aggregate:
             return giving
         nothing = {n: 0 for n in bits_of(kept) if self.atoms[n].asked}
         plan = self.plan(kept, nothing)

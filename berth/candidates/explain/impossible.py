@@ -115,7 +115,7 @@ def _together(empty: Asking, number: int) -> _Together | None:
     hosts = fitting_if_split(empty, 1 << number)
     if hosts is None or not hosts.any():
         return None
-    class_id: ClassId = empty.snapshot.names.class_ids[asked[0]]
+    class_id: ClassId = empty.present.names.class_ids[asked[0]]
     best = _Together(0, 0)
     for _, block, span in empty.fleet.spans:
         if hosts[span].any():

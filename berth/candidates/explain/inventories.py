@@ -44,7 +44,7 @@ class Shortages:
         assert atom.asked is not None
         asking = self._asking
         name, asked = atom.asked
-        class_id = asking.snapshot.names.class_ids[name]
+        class_id = asking.present.names.class_ids[name]
         conditions = [*asking.conditions_on(atom, kept)]
         met = self._having(atom, bits(conditions), host)
         unmet: dict[Location, list[str]] = {at: [] for at in met or self._having(atom, 0, host)}
@@ -70,7 +70,7 @@ class Shortages:
 
     def _having_each(self, atom: Atom, kept: int) -> Mapping[int, set[Location]]:
         asking = self._asking
-        snapshot, budget = asking.snapshot_of(kept), asking.budget
+        snapshot, budget = asking.offered(kept), asking.budget
         having: defaultdict[int, set[Location]] = defaultdict(set)
         try:
             plan = plan_of(
@@ -92,9 +92,9 @@ def _inventory(
     asking: Asking, at: Location, class_id: ClassId, asked: int
 ) -> tuple[Inventory, Reason]:
     """What a provider has of a class, and why it cannot give so much."""
-    block = asking.snapshot.block(at.block_id)
+    block = asking.present.block(at.block_id)
     columns, line = block.columns[class_id], block.shape.row_of_node[class_id][at.node]
-    capacity, used = (int(each.item(line, at.row)) for each in (columns.capacity, columns.used))
+    capacity, used = int(columns.capacity.item(line, at.row)), asking.used(columns, line, at.row)
     has = Inventory(
         provider=named_provider(block, at.node, at.row),
         free=max(capacity - used, 0),
@@ -109,9 +109,10 @@ def _inventory(
 
 def _most(asking: Asking, at: Location, class_id: ClassId) -> tuple[int, float]:
     """By what the best provider is chosen: what it could give, and what it has."""
-    block = asking.snapshot.block(at.block_id)
+    block = asking.present.block(at.block_id)
     columns, line = block.columns[class_id], block.shape.row_of_node[class_id][at.node]
-    return columns.room.item(line, at.row), columns.capacity.item(line, at.row)
+    capacity, used = columns.capacity.item(line, at.row), asking.used(columns, line, at.row)
+    return min(max(int(capacity - used), 0), columns.max_unit.item(line, at.row)), capacity
 
 
 def _reason(asked: int, has: Inventory, *, min_unit: int, step_size: int) -> Reason:

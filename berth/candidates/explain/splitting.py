@@ -36,7 +36,7 @@ def fitting_if_split(asking: Asking, kept: int) -> Mask | None:
 def _promising(asking: Asking, request: CandidatesRequest) -> Mask:
     """The hosts of which several providers have enough together: of one class, or each of another
     class of a group."""
-    fleet, class_ids = asking.fleet, asking.snapshot.names.class_ids
+    fleet, class_ids = asking.fleet, asking.present.names.class_ids
     amounts = {
         class_ids[name]: amount for group in request.groups for name, amount in group.resources
     }
@@ -51,7 +51,7 @@ def _promising(asking: Asking, request: CandidatesRequest) -> Mask:
         rows: Mask = np.ones(block.rows, dtype=np.bool_)
         for class_id, amount in amounts.items():
             # Another tree may share what a tree has none of.
-            if class_id in block.columns and class_id not in asking.snapshot.sharing.classes:
+            if class_id in block.columns and class_id not in asking.present.sharing.classes:
                 room = asking.at_once(block.columns[class_id])
                 rows &= room.sum(axis=0, dtype=np.float64) >= amount
         hosts[span.hosts] = rows

@@ -52,7 +52,7 @@ def _is_enough_free(asking: Asking, hosts: Mask) -> bool:
             name, amount = atom.asked
             asked[name] = asked.get(name, 0) + amount
     sharing = asking.sharing_with(bits(range(len(asking.atoms))), hosts)
-    ids = asking.snapshot.names.class_ids
+    ids = asking.present.names.class_ids
     return all(
         not asking.budget.is_spent()
         and asking.fleet.free(hosts, ids[name], sharing.get(ids[name], ())) >= amount

@@ -22,7 +22,7 @@ from berth.model.errors import LostRace, OutcomeUnknown, UnsupportedDatabase
 from berth.store.engine import journal
 from berth.store.engine.dedicated import CommitFailed, DedicatedConnection
 from berth.store.engine.dialect import Dialect, PoolOptions
-from berth.store.engine.driver_errors import is_lost, translated, unavailable
+from berth.store.engine.driver_errors import Translated, is_lost, unavailable
 from berth.store.engine.expressions import server_time
 from berth.store.engine.group_commit import Batchable, Committing, GroupCommit, Write
 from berth.store.engine.placement_sweep import PlacementSweep
@@ -190,7 +190,7 @@ class Database:
             DatabaseUnavailable: the database cannot be read.
         """
         self.dialect.ensure_in_place()
-        with translated(), self.engine.connect() as connection:
+        with Translated(), self.engine.connect() as connection:
             connection.begin()
             yield self._begun(Runner(connection))
 
@@ -208,7 +208,7 @@ class Database:
                 return tx.rows(query, parameters)
         try:
             self.dialect.ensure_in_place()
-            with translated():
+            with Translated():
                 prepared = self._statements.prepared(query)
                 return self._asking.ask(lambda run: prepared.rows(run, parameters))
         finally:
@@ -257,7 +257,7 @@ class Database:
         )
         detours_left = _DETOURS
         deadline = time.monotonic() + _BUSY_S_MAX
-        with translated():
+        with Translated():
             while True:
                 write = Write(unit, batch, committing)
                 self._writes.settle(write)
@@ -285,7 +285,7 @@ class Database:
             DatabaseUnavailable: the database cannot be written. Changes of tables, which some
                 engines commit at once, may remain.
         """
-        with translated(), self._begun_to_write() as run:
+        with Translated(), self._begun_to_write() as run:
             result = unit(self._begun(run))
             self._end(run)
         return result
@@ -296,7 +296,7 @@ class Database:
         Raises:
             DatabaseUnavailable: no later attempt can work either.
         """
-        with translated():
+        with Translated():
             try:
                 with self.engine.connect():
                     return True
@@ -339,7 +339,7 @@ class Database:
             DatabaseUnavailable: the database cannot be queried.
         """
         self.dialect.ensure_in_place()
-        with translated():
+        with Translated():
             return self._watching.ask(self._stamp)
 
     @contextmanager
@@ -350,7 +350,7 @@ class Database:
             DatabaseUnavailable: the database cannot be read.
         """
         self.dialect.ensure_in_place()
-        with translated(), self._watching.use(self.dialect.begin_reading) as run:
+        with Translated(), self._watching.use(self.dialect.begin_reading) as run:
             yield self._begun(run)
 
     def dispose(self) -> None:

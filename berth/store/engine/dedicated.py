@@ -93,20 +93,16 @@ class DedicatedConnection:
     def _begun(self, begin: Callable[[Runner], T]) -> tuple[Runner, T]:
         """The connection, and the result of `begin`; retries on a new one if an old one fails."""
         is_old = self._open is not None
-        try:
-            return self._begun_once(begin)
-        except exc.DBAPIError as error:
-            if not (is_old and error.connection_invalidated):
-                raise
-        return self._begun_once(begin)
-
-    def _begun_once(self, begin: Callable[[Runner], T]) -> tuple[Runner, T]:
-        run = self._ready()
-        try:
-            return run, begin(run)
-        except BaseException as error:
-            self._recover(run, error)
-            raise
+        while True:
+            run = self._ready()
+            try:
+                return run, begin(run)
+            except BaseException as error:
+                self._recover(run, error)
+                is_lost = isinstance(error, exc.DBAPIError) and error.connection_invalidated
+                if not (is_old and is_lost):
+                    raise
+            is_old = False
 
     def _ready(self) -> Runner:
         now = time.monotonic()

@@ -7,8 +7,6 @@ where a code has several meanings.
 """
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from sqlalchemy import exc
@@ -111,14 +109,22 @@ _CURE: Final = (
 )
 
 
-@contextmanager
-def translated() -> Iterator[None]:
-    """Turns the driver's errors about a lost or broken database into berth's own."""
-    try:
-        yield
-    except exc.TimeoutError as error:
-        raise unavailable(error) from error
-    except exc.DBAPIError as error:
+class Translated:
+    """Turns the driver's errors about a lost or broken database into berth's own.
+
+    PERF bench.fixed_cost: every transaction is in one, so it is its own context manager.
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        """Nothing is raised here."""
+
+    def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, exc.TimeoutError):
+            raise unavailable(error) from error
+        if not isinstance(error, exc.DBAPIError):
+            return
         if (unstorable := _unstorable(error)) is not None:
             raise unstorable from error
         refused = unavailable(error)
@@ -127,7 +133,7 @@ def translated() -> Iterator[None]:
                 raise UnstorableValue(_first_line(error)) from error
             # Using a closed connection is also a ProgrammingError, but not a mistake of berth's.
             if isinstance(error, _MISTAKES) and not error.connection_invalidated:
-                raise
+                return
         raise refused from error
 
 

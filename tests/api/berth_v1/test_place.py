@@ -613,7 +613,7 @@ def test_a_call_without_a_place_for_its_search_can_be_sent_again(
     sent = body()
     enter, entered = Line.enter, list[Line]()
 
-    def only_the_request(line: Line, **options: float) -> bool:
+    def only_the_request(line: Line, *within: object) -> bool:
         entered.append(line)
         return len(entered) == 1 and enter(line)
 
