@@ -4,273 +4,208 @@
 Source: rest-api.md 7.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import os_traits
 import pytest
 
-from tests.api.answers import CONCURRENT_UPDATE, assert_refused
-from tests.api.versions import versions
-from tests.api.worlds import (
-    NOWHERE,
-    custom_trait,
-    done,
-    new_custom_name,
-    new_uuid,
-    provider,
-    put_traits,
-    uuids_of,
-)
+from tests.api.wire import Rule, rules
+from tests.api.worlds import custom_trait, done
 from tests.client import Client
 
-STANDARD = "HW_CPU_X86_AVX2"
-
-
-def names_of(api: Client, query: str, version: str = "1.39") -> set[str]:
-    """The names that a query of `GET /traits` returns, each once."""
-    body = done(api.get(f"/traits{query}", version=version), 200).json
-    assert set(body) == {"traits"}
-    assert len(set(body["traits"])) == len(body["traits"])
-    return set(body["traits"])
-
-
-def path_of(uuid: str) -> str:
-    """The path of a provider's traits."""
-    return f"/resource_providers/{uuid}/traits"
-
-
-def body_of(seen: int, *names: str) -> dict[str, Any]:
-    """The body of PUT for a provider's traits."""
-    return {"traits": list(names), "resource_provider_generation": seen}
+WORLD = """
+    root
+      child  CUSTOM_A  @X
+"""
 
 
 def test_all_traits_are_listed(api: Client) -> None:
-    """The standard ones of os-traits, and the custom ones."""
+    """The standard ones of os-traits, and the custom ones; each once."""
     trait = custom_trait(api)
-    names = names_of(api, "")
+    names = done(api.get("/traits"), 200).json["traits"]
     assert trait in names
-    assert STANDARD in names
+    assert len(set(names)) == len(names)
     assert {name for name in names if not name.startswith("CUSTOM_")} == set(os_traits.get_traits())
 
 
-@pytest.mark.parametrize("version", versions("1.6"))
-def test_traits_can_be_found_by_name(api: Client, version: str) -> None:
-    """`in:` returns those of the list that exist."""
-    a, b, missing = custom_trait(api), custom_trait(api), new_custom_name()
-    assert names_of(api, f"?name=in:{a},{STANDARD},{missing}", version) == {a, STANDARD}
-    assert names_of(api, f"?name=in:{b}", version) == {b}
-    assert names_of(api, f"?name=in:{missing}", version) == set()
-    assert names_of(api, "?name=in:", version) == set()
-    assert names_of(api, f"?name=in:%20{b}", version) == set()
-
-
-@pytest.mark.parametrize("version", versions("1.6"))
-def test_traits_can_be_found_by_prefix(api: Client, version: str) -> None:
-    """`startswith:`; the empty prefix matches all."""
-    stem = new_custom_name()
-    family = {f"{stem}_A", f"{stem}_B"}
-    for name in family:
-        done(api.put(f"/traits/{name}", version=version), 201)
-    assert names_of(api, f"?name=startswith:{stem}", version) == family
-    assert names_of(api, f"?name=startswith:{stem}_A", version) == {f"{stem}_A"}
-    assert names_of(api, f"?name=startswith:{stem}_C", version) == set()
-    names = names_of(api, "?name=startswith:", version)
-    assert family < names
-    assert STANDARD in names
+@rules(
+    """
+    traits can be chosen by name, prefix and association @1.6-
+        GET /traits?$1
+        200 {traits: $2}
+        | name=in:$CUSTOM_A,HW_CPU_X86_AVX2,$CUSTOM_NONE | [$CUSTOM_A, HW_CPU_X86_AVX2]
+        | name=in:$CUSTOM_B                        | [$CUSTOM_B]
+        | name=in:%20$CUSTOM_B                     | []
+        | name=in:$CUSTOM_NONE                     | []
+        | name=in:                                 | []
+        | name=startswith:$CUSTOM_A                | [$CUSTOM_A]
+        | name=startswith:$(CUSTOM_A)_             | []
+        | name=startswith:                         | [$CUSTOM_A, $CUSTOM_B, HW_CPU_X86_AVX2, ...]
+        | name=foo:X                               | [$CUSTOM_A, $CUSTOM_B, HW_CPU_X86_AVX2, ...]
+        | name=in:$CUSTOM_A,$CUSTOM_B&associated=true  | [$CUSTOM_A]
+        | name=in:$CUSTOM_A,$CUSTOM_B&associated=True  | [$CUSTOM_A]
+        | name=in:$CUSTOM_A,$CUSTOM_B&associated=TRUE  | [$CUSTOM_A]
+        | name=in:$CUSTOM_A,$CUSTOM_B&associated=false | [$CUSTOM_B]
+        | name=in:$CUSTOM_A,$CUSTOM_B&associated=False | [$CUSTOM_B]
+        | name=in:$CUSTOM_A,$CUSTOM_B&associated=FALSE | [$CUSTOM_B]
+        | associated=true                          | [$CUSTOM_A]
+        | associated=false                         | [$CUSTOM_B, HW_CPU_X86_AVX2, ...]
+    a prefix is as long as it is written
+        PUT /traits/$(CUSTOM_A)_A
+        201
+        PUT /traits/$(CUSTOM_A)_B
+        201
+        GET /traits?name=startswith:$(CUSTOM_A)_
+        200 {traits: [$(CUSTOM_A)_A, $(CUSTOM_A)_B]}
+    a name to find needs an operator @1.6-
+        GET /traits?name=$1
+        400 Badly formatted name parameter
+        | HW_CPU_X86_AVX2
+        |
+        | in
+        | startswith
+    an association is true or false
+        GET /traits?associated=$1
+        400 associated
+        |
+        | 1
+        | yes
+        | t
+        | true%20
+        | none
+    an unknown parameter is refused
+        GET /traits?$1
+        400 Invalid query string parameters
+        | foo=1
+        | names=in:A
+        | NAME=in:A
+        | required=A
+    a trait lives and dies @1.6-
+        GET /traits/$CUSTOM_C
+        404 No such trait
+        PUT /traits/$CUSTOM_C
+        201
+        < Location: .../traits/$CUSTOM_C
+        PUT /traits/$CUSTOM_C
+        204
+        < Location: .../traits/$CUSTOM_C
+        GET /traits/$CUSTOM_C
+        204
+        DELETE /traits/$CUSTOM_C
+        204
+        GET /traits/$CUSTOM_C
+        404
+        DELETE /traits/$CUSTOM_C
+        404 No such trait
+    a trait is what its exact name says
+        $1 /traits/$2
+        404
+        | GET    | $CUSTOM_A.lower
+        | DELETE | $CUSTOM_A.lower
+        | GET    | hw_cpu_x86_avx2
+    only custom traits can be made, and a standard one is refused although it exists @1.6-
+        PUT /traits/$1
+        400 The trait is invalid
+        | HW_CPU_X86_AVX2
+        | NOT_CUSTOM
+        | CUSTOM_lower
+        | CUSTOM_
+    standard traits stay @1.6-
+        DELETE /traits/HW_CPU_X86_AVX2
+        400 Cannot delete standard trait
+    a trait in use stays, until no provider has it @1.6-
+        DELETE /traits/$CUSTOM_A
+        409 The trait $CUSTOM_A is in use by a resource provider.
+        DELETE $child/traits
+        204
+        DELETE /traits/$CUSTOM_A
+        204
+    a deleted provider gives its traits back
+        DELETE $child
+        204
+        GET /traits?name=in:$CUSTOM_A&associated=true
+        200 {traits: []}
+        DELETE /traits/$CUSTOM_A
+        204
+    """,
+    world=WORLD,
+    traits="CUSTOM_B",
+)
+def test_traits(rule: Rule, wire: Client) -> None:
+    """The rows of the table."""
+    rule.check(wire)
 
 
 @pytest.mark.deliberately_different("the original's prefix is an SQL LIKE pattern")
-@pytest.mark.parametrize(
-    "prefix", ["{lower}", "CUSTOM%25", "%25", "_USTOM_"], ids=["case", "percent", "all", "one"]
+@rules(
+    """
+    a prefix is taken literally
+        GET /traits?name=startswith:$1
+        200 {traits: []}
+        | $CUSTOM_A.lower
+        | CUSTOM%25
+        | %25
+        | _USTOM_
+    """,
+    world=WORLD,
 )
-def test_a_prefix_is_taken_literally(api: Client, prefix: str) -> None:
+def test_prefixes(rule: Rule, wire: Client) -> None:
     """Letter case matters, and there are no wildcards."""
-    name = custom_trait(api)
-    assert names_of(api, f"?name=startswith:{prefix.format(lower=name.lower())}") == set()
+    rule.check(wire)
 
 
-@pytest.mark.parametrize("version", versions("1.6"))
-def test_a_name_to_find_needs_an_operator(api: Client, version: str) -> None:
-    """A value without a colon is refused; an unknown operator filters nothing."""
-    for value in (STANDARD, "", "in", "startswith"):
-        answer = api.get(f"/traits?name={value}", version=version)
-        assert_refused(answer, 400, "Badly formatted name parameter", version=version)
-    assert STANDARD in names_of(api, "?name=foo:X", version)
-
-
-@pytest.mark.parametrize("version", versions("1.6"))
-def test_traits_can_be_found_by_association(api: Client, version: str) -> None:
-    """Those that a provider has, or those that none has; in any letter case."""
-    used, unused = custom_trait(api), custom_trait(api)
-    provider(api, traits=[used])
-    both = f"name=in:{used},{unused}"
-    for text in ("true", "True", "TRUE"):
-        assert names_of(api, f"?{both}&associated={text}", version) == {used}
-    for text in ("false", "False", "FALSE"):
-        assert names_of(api, f"?{both}&associated={text}", version) == {unused}
-    names = names_of(api, "?associated=true", version)
-    assert used in names
-    assert unused not in names
-
-
-@pytest.mark.parametrize("value", ["", "1", "yes", "t", "true%20", "none"])
-def test_an_association_is_true_or_false(api: Client, value: str) -> None:
-    """Other values are refused."""
-    assert_refused(api.get(f"/traits?associated={value}"), 400, "associated")
-
-
-@pytest.mark.parametrize("query", ["?foo=1", "?names=in:A", "?NAME=in:A", "?required=A"])
-def test_an_unknown_parameter_is_refused(api: Client, query: str) -> None:
-    """As on every route with parameters."""
-    assert_refused(api.get(f"/traits{query}"), 400, "Invalid query string parameters")
-
-
-@pytest.mark.parametrize("version", versions("1.6"))
-def test_a_trait_lives_and_dies(api: Client, version: str) -> None:
-    """201, then 204, without bodies; 404 before and after."""
-    name = new_custom_name()
-    path = f"/traits/{name}"
-    assert_refused(api.get(path, version=version), 404, "No such trait", version=version)
-    for status in (201, 204):
-        answer = api.put(path, version=version)
-        assert (answer.status, answer.body) == (status, b"")
-        assert answer.headers["Location"].endswith(path)
-    answer = api.get(path, version=version)
-    assert (answer.status, answer.body) == (204, b"")
-    assert api.delete(path, version=version).status == 204
-    assert_refused(api.get(path, version=version), 404, version=version)
-    assert_refused(api.delete(path, version=version), 404, "No such trait", version=version)
-
-
-def test_a_trait_is_found_by_its_exact_name(api: Client) -> None:
-    """Letter case matters."""
-    name = custom_trait(api)
-    assert api.get(f"/traits/{name.lower()}").status == 404
-    assert api.get(f"/traits/{STANDARD.lower()}").status == 404
-    assert api.delete(f"/traits/{name.lower()}").status == 404
-
-
-@pytest.mark.parametrize("name", [STANDARD, "NOT_CUSTOM", "CUSTOM_lower", "CUSTOM_"])
-def test_only_custom_traits_can_be_made(api: Client, name: str) -> None:
-    """A standard one is refused although it exists."""
-    for version in versions("1.6"):
-        answer = api.put(f"/traits/{name}", version=version)
-        assert_refused(answer, 400, "The trait is invalid", version=version)
-
-
-@pytest.mark.parametrize("version", versions("1.6"))
-def test_standard_traits_stay(api: Client, version: str) -> None:
-    """They cannot be deleted."""
-    answer = api.delete(f"/traits/{STANDARD}", version=version)
-    assert_refused(answer, 400, "Cannot delete standard trait", version=version)
-
-
-@pytest.mark.parametrize("version", versions("1.6"))
-def test_a_trait_in_use_stays(api: Client, version: str) -> None:
-    """Until no provider has it."""
-    trait = custom_trait(api)
-    uuid = provider(api, traits=[trait])
-    said = f"The trait {trait} is in use by a resource provider."
-    assert_refused(api.delete(f"/traits/{trait}", version=version), 409, said, version=version)
-    done(api.delete(path_of(uuid), version=version), 204)
-    assert api.delete(f"/traits/{trait}", version=version).status == 204
-
-
-@pytest.mark.parametrize("version", versions("1.6"))
-def test_a_provider_has_a_set_of_traits(api: Client, version: str) -> None:
-    """PUT replaces it; duplicates count once."""
-    uuid, a, b = provider(api), custom_trait(api), custom_trait(api)
-    read_back = done(api.get(path_of(uuid), version=version), 200).json
-    assert read_back == {"traits": [], "resource_provider_generation": 0}
-    for seen, names in enumerate([[a, STANDARD], [b], [b, a, b]]):
-        body = body_of(seen, *names)
-        answer = done(api.put(path_of(uuid), json=body, version=version), 200).json
-        read_back = done(api.get(path_of(uuid), version=version), 200).json
-        for shown in (answer, read_back):
-            assert shown.keys() == {"traits", "resource_provider_generation"}
-            assert shown["resource_provider_generation"] == seen + 1
-            assert sorted(shown["traits"]) == sorted(set(names))
-    done(api.put(path_of(uuid), json=body_of(3), version=version), 200)
-    assert api.get(path_of(uuid), version=version).json["traits"] == []
-
-
-@pytest.mark.parametrize("version", versions("1.6"))
-def test_a_provider_can_lose_all_its_traits(api: Client, version: str) -> None:
-    """DELETE needs no generation."""
-    trait = custom_trait(api)
-    uuid = provider(api, traits=[trait])
-    answer = api.delete(path_of(uuid), version=version)
-    assert (answer.status, answer.body) == (204, b"")
-    assert api.get(path_of(uuid)).json["traits"] == []
-    assert uuids_of(api.get(f"/resource_providers?required={trait}")) == set()
-
-
-@pytest.mark.parametrize("version", versions("1.6"))
-def test_an_old_generation_is_a_conflict(api: Client, version: str) -> None:
-    """Before the names are checked; nothing changes."""
-    uuid = provider(api, {"VCPU": 1}, traits=[STANDARD])
-    body = body_of(1, new_custom_name())
-    answer = api.put(path_of(uuid), json=body, version=version)
-    said = "Please update the generation and try again."
-    assert_refused(answer, 409, said, code=CONCURRENT_UPDATE, version=version)
-    assert api.get(path_of(uuid)).json == body_of(2, STANDARD)
-
-
-@pytest.mark.parametrize("version", versions("1.6"))
-def test_unknown_traits_are_all_named(api: Client, version: str) -> None:
-    """400, because they are in the body; nothing changes."""
-    uuid, missing = provider(api), sorted([new_custom_name(), new_custom_name()])
-    body = body_of(0, missing[0], STANDARD, missing[1])
-    answer = api.put(path_of(uuid), json=body, version=version)
-    assert_refused(answer, 400, "No such trait", *missing, version=version)
-    assert api.get(path_of(uuid)).json == body_of(0)
-
-
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        ({}, "is a required property"),
-        ({"traits": []}, "'resource_provider_generation' is a required property"),
-        ({"resource_provider_generation": 0}, "'traits' is a required property"),
-        ({"traits": [], "resource_provider_generation": 0, "x": 1}, "'x' was unexpected"),
-        ({"traits": STANDARD, "resource_provider_generation": 0}, "is not of type 'array'"),
-        ({"traits": [1], "resource_provider_generation": 0}, "is not of type 'string'"),
-        ({"traits": [""], "resource_provider_generation": 0}, "Failed validating 'minLength'"),
-        ({"traits": [], "resource_provider_generation": None}, "is not of type 'integer'"),
-        ([STANDARD], "is not of type 'object'"),
-    ],
-    ids=repr,
+@rules(
+    """
+    a provider has a set of traits, which PUT replaces @1.6-
+        GET $root/traits
+        200 {traits: [], seen: 0}
+        PUT $root/traits {traits: [$CUSTOM_A, HW_CPU_X86_AVX2], seen: 0}
+        200 {traits: [$CUSTOM_A, HW_CPU_X86_AVX2], seen: 1}
+        GET $root/traits
+        200 {traits: [$CUSTOM_A, HW_CPU_X86_AVX2], seen: 1}
+        PUT $root/traits {traits: [$CUSTOM_NONE], seen: 0}
+        409 placement.concurrent_update Please update the generation and try again.
+        PUT $root/traits {traits: [$CUSTOM_B, $CUSTOM_A, $CUSTOM_B], seen: 1}
+        200 {traits: [$CUSTOM_A, $CUSTOM_B], seen: 2}
+        PUT $root/traits {traits: [], seen: 2}
+        200 {traits: [], seen: 3}
+        GET $root/traits
+        200 {traits: [], seen: 3}
+    a provider can lose all its traits without a generation @1.6-
+        DELETE $child/traits
+        204
+        GET $child/traits
+        200 {traits: [], ...}
+        GET /resource_providers?required=$CUSTOM_A @1.39
+        200 {resource_providers: []}
+    unknown traits are all named @1.6-
+        PUT $root/traits {traits: [$CUSTOM_Y, HW_CPU_X86_AVX2, $CUSTOM_Z], seen: 0}
+        400 No such trait ... $CUSTOM_Y ... $CUSTOM_Z
+    both fields are needed and nothing else
+        PUT $root/traits $1
+        400 JSON does not validate ... $2
+        | {}                                   | is a required property
+        | {traits: []}                         | 'resource_provider_generation' is a required
+        | {seen: 0}                            | 'traits' is a required property
+        | {traits: [], seen: 0, x: 1}          | 'x' was unexpected
+        | {traits: HW_CPU_X86_AVX2, seen: 0}   | is not of type 'array'
+        | {traits: [1], seen: 0}               | is not of type 'string'
+        | {traits: [""], seen: 0}              | Failed validating 'minLength'
+        | {traits: [], seen: null}             | is not of type 'integer'
+        | [HW_CPU_X86_AVX2]                    | is not of type 'object'
+    an unknown provider is 404
+        $1 /resource_providers/$nowhere/traits $2
+        404 No resource provider with uuid
+        | GET    |
+        | PUT    | {traits: [], seen: 0}
+        | DELETE |
+    a trait marks one provider and not its tree
+        GET /resource_providers?required=$CUSTOM_A
+        200 {resource_providers: [{uuid: $child, ...}]}
+        GET $root/traits
+        200 {traits: [], seen: 0}
+    """,
+    world=WORLD,
+    traits="CUSTOM_B",
 )
-def test_a_body_of_another_shape_is_refused(api: Client, body: Any, said: str) -> None:
-    """Both fields are required, and no other is allowed."""
-    answer = api.put(path_of(provider(api)), json=body)
-    assert_refused(answer, 400, "JSON does not validate", said)
-
-
-def test_an_unknown_provider_is_404(api: Client) -> None:
-    """For GET, PUT and DELETE."""
-    said = "No resource provider with uuid"
-    assert_refused(api.get(path_of(NOWHERE)), 404, said)
-    assert_refused(api.put(path_of(NOWHERE), json=body_of(0)), 404, said)
-    assert_refused(api.delete(path_of(NOWHERE)), 404, said)
-
-
-def test_a_trait_marks_one_provider_and_not_its_tree(api: Client) -> None:
-    """Traits are not inherited."""
-    trait = custom_trait(api)
-    root = provider(api)
-    child = provider(api, parent=root)
-    put_traits(api, child, [trait])
-    assert uuids_of(api.get(f"/resource_providers?required={trait}")) == {child}
-    assert api.get(path_of(root)).json["traits"] == []
-
-
-def test_a_deleted_provider_gives_its_traits_back(api: Client) -> None:
-    """No provider has them any more, so they can be deleted."""
-    trait = custom_trait(api)
-    uuid = provider(api, traits=[trait], aggregates=[new_uuid()])
-    done(api.delete(f"/resource_providers/{uuid}"), 204)
-    assert names_of(api, f"?name=in:{trait}&associated=true") == set()
-    assert api.delete(f"/traits/{trait}").status == 204
+def test_traits_of_a_provider(rule: Rule, wire: Client) -> None:
+    """The rows of the table."""
+    rule.check(wire)

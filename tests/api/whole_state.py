@@ -168,7 +168,8 @@ def everything_read(
     paths += [f"/usages?project_id={uuid}" for uuid in projects]
     if own:
         paths += [f"/berth/v1/{name}" for name in _OWN_LISTS]
-    return [_read(api.get(path).body) for path in paths]
+    answers = [api.get(path) for path in paths]
+    return [_read(answer.body) if answer.status == 200 else answer.status for answer in answers]
 
 
 @lru_cache(maxsize=100)

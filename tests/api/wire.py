@@ -20,7 +20,7 @@
 
 A line at the left margin is a rule, with its microversions: the first and the last of each range
 are tried (all with full effort), the newest where none is named. Below it stand requests, each with
-its answer; what begins with none of the marks below continues the line above.
+its answer; a line further to the right continues the one above.
 
     > Name: value         a header of the next request; `> Name:` leaves one out
     PUT $host/x {a: 1}    a request; its body is JSON in YAML's short form, or bytes as Python has;
@@ -28,19 +28,22 @@ its answer; what begins with none of the marks below continues the line above.
     200 {a: 1, ...}       its answer; `...` stands for further members or items, _ for any value;
                           lists have no order
     400 code text ... x   a refusal: its code, if it has one of its own, and what its detail says
+                          (what its text says, if it is not JSON because of `> Accept`)
     < Name: value         a header of the answer, of which `...` leaves out a part; `< Name:` is not
                           there
-    | one | two           a case, whose cells are $1 and $2: the rule is tried with each
+    | one | two           a case, whose cells are $1 and $2: the rule is tried with each; the last
+                          cell may name microversions, as in ` | @1.7-1.9`
 
 Each rule has the world of its table for itself, a fresh one for each case and microversion if it
 changes anything. `$host` is the uuid of a provider of the world, and at the beginning of a path the
 path of it; `$host.name`, `$host.generation` and `$host.consumer` (who holds what is used) belong to
-it. `$A` is an aggregate, `$CUSTOM_X` a class or trait. A name that nothing has is a new uuid (or
-name, after CUSTOM_), which then keeps it; as a value in an answer it takes what stands there.
+it. `$A` is an aggregate, `$CUSTOM_X` a class or trait; `$A.upper` and `$A.lower` are other forms. A
+name that nothing has is a new uuid (or name, after CUSTOM_), which then keeps it; as a value in an
+answer it takes what stands there.
 `$(name)` has letters after it, and x*256 is repeated so often. `seen` is short for
 resource_provider_generation; its value may be a provider. `CLAIM host VCPU=1 pool DISK_GB=2 {...}`
 is a body for PUT /allocations/{consumer} as its microversion wants it, with some members replaced,
-or `absent`.
+or `absent`; `200 PROVIDERS host child` is an answer that lists these.
 
 A request that is refused, and was not GET, must have changed nothing that can be read.
 '''
@@ -50,7 +53,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from random import Random
@@ -84,14 +87,19 @@ _ANY: Final = "_"
 
 _REQUEST: Final = re.compile(r"([A-Z]+) ([/$]\S*)(?: (?!@)(.*?))?(?: @(\S+))?")
 _ANSWER: Final = re.compile(r"(\d{3})(?: ((?:placement|berth)\.\S+))?(?: (.*))?")
-_MARK: Final = re.compile(r"[><|] |[A-Z]+ [/$]|\d{3}(?: |$)|\$\d")
-_NAME: Final = re.compile(r"\$(?:(\w+)|\((\w+)\))(\.(?:name|generation|consumer)\b)?")
+_NAME: Final = re.compile(r"\$(?:(\w+)|\((\w+)\))(\.(?:name|generation|consumer|upper|lower)\b)?")
 _REPEATED: Final = re.compile(r"(.)\*(\d{2,})")
 
 
-def rules(table: str, *, world: str = "") -> pytest.MarkDecorator:
-    """Run a test once for each rule of a table, which it gets as `rule`."""
-    fleet = drawn(world)
+def rules(
+    table: str, *, world: str = "", classes: str = "", traits: str = ""
+) -> pytest.MarkDecorator:
+    """Run a test once for each rule of a table, which it gets as `rule`.
+
+    Args:
+        classes: names that exist besides those in the world, as do `traits`.
+    """
+    fleet = drawn(world, classes=classes, traits=traits)
     rows = _rows(table, fleet)
     return pytest.mark.parametrize("rule", [pytest.param(rule, id=rule.id) for rule in rows])
 
@@ -127,7 +135,7 @@ class Rule:
         scene = None
         for case in self.cases:
             steps = _steps(self.lines, case)
-            for version in self.versions:
+            for version in self._versions(case):
                 if scene is None or any(step.writes for step in steps):
                     scene = Scene(client, self.fleet)
                 for step in steps:
@@ -136,6 +144,10 @@ class Rule:
                     except Exception as error:
                         error.add_note(f"{self.sentence}: {step.line}\n(at {version}, {case})")
                         raise
+
+    def _versions(self, case: tuple[str, ...]) -> Sequence[str | None]:
+        last = case[-1] if case else ""
+        return [*_versions(last[1:])] if last.startswith("@") else self.versions
 
 
 @dataclass(frozen=True)
@@ -279,10 +291,17 @@ class Scene:
         if step.status >= 400:
             says = self.text(step.answer)
             parts = [part.strip() for part in says.split(_REST)]
+            if "Accept" in step.headers and "json" not in answer.headers["Content-Type"]:
+                assert answer.status == step.status, (answer.status, answer.text)
+                assert all(part in answer.text for part in parts), answer.text
+                return
             assert_refused(answer, step.status, *parts, code=step.code, version=version)
         else:
             assert answer.status == step.status, (answer.status, answer.text)
-            if step.answer:
+            if step.answer.startswith("PROVIDERS"):
+                uuids = sorted(each["uuid"] for each in answer.json["resource_providers"])
+                assert uuids == sorted(map(self.value, step.answer.split()[1:])), uuids
+            elif step.answer:
                 fault = self.difference(_parsed(step.answer), answer.json)
                 assert not fault, (fault, answer.json)
             elif step.status == 204 or (step.status == 201 and step.method != "PATCH"):
@@ -363,6 +382,8 @@ class Scene:
             return generation(self.client, self.value(name))
         if match[3] == ".name":
             return f"{name}-{self.value(name)}"
+        if match[3] in (".upper", ".lower"):
+            return getattr(self.value(name), match[3][1:])()
         return self.value(name + (match[3] or ""))
 
 
@@ -372,12 +393,13 @@ def _rows(table: str, fleet: World) -> Iterator[Rule]:
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
         sentence, _, named = lines[start].partition(" @")
         joined: list[str] = []
-        for line in map(str.strip, lines[start + 1 : end]):
-            if _MARK.match(line) or line in "|><":
-                joined.append(line)
-            elif not line.startswith("#"):
-                joined[-1] += f" {line}"
-        cases = [line[1:].split(" | ") for line in joined if line.startswith("|")]
+        margin = re.match(r" *", lines[start + 1])[0]
+        for line in lines[start + 1 : end]:
+            if line.startswith(f"{margin} "):
+                joined[-1] += f" {line.strip()}"
+            elif not line.lstrip().startswith("#"):
+                joined.append(line.strip())
+        cases = [re.split(r" \|(?= |$)", line[1:]) for line in joined if line.startswith("|")]
         yield Rule(
             sentence,
             tuple(_versions(named)),
@@ -404,8 +426,9 @@ def _steps(lines: tuple[str, ...], case: tuple[str, ...]) -> tuple[Step, ...]:
     steps: list[Step] = []
     sent: dict[str, str | None] = {}
     request = ""
+    cells = [*case, *[""] * 9]
     for raw in lines:
-        line = re.sub(r"\$(\d)(?!\d)", lambda match: case[int(match[1]) - 1], raw)
+        line = re.sub(r"\$(\d)(?!\d)", lambda match: cells[int(match[1]) - 1], raw).strip()
         if line.startswith("> "):
             name, _, value = line[2:].partition(":")
             sent[name] = value.strip() or None
