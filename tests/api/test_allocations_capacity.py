@@ -4,176 +4,116 @@
 Source: rest-api.md 10.6 points 4 and 5.
 """
 
-from typing import Any
-
-import pytest
-
-from tests.api.answers import assert_refused
-from tests.api.claims import Claims, claim_body, consumer, held, used
-from tests.api.worlds import new_uuid, provider, put_inventories
-from tests.client import Client, Response
-
-EXCEEDED = "The requested amount would exceed the capacity"
+from tests.api.wire import Rule, rules
+from tests.client import Client
 
 
-def claim(api: Client, claims: Claims, holder: str | None = None, seen: object = None) -> Response:
-    """PUT a consumer's allocations."""
-    body = claim_body("1.39", claims, consumer_generation=seen)
-    return api.put(f"/allocations/{holder or new_uuid()}", json=body)
-
-
-@pytest.mark.parametrize(
-    ("units", "amount", "fits"),
-    [
-        ({}, 1, True),
-        ({}, 100, True),
-        ({"min_unit": 3}, 2, False),
-        ({"min_unit": 3}, 3, True),
-        ({"max_unit": 5}, 5, True),
-        ({"max_unit": 5}, 6, False),
-        ({"step_size": 4}, 8, True),
-        ({"step_size": 4}, 6, False),
-        ({"min_unit": 5, "step_size": 10}, 5, False),
-        ({"min_unit": 5, "step_size": 10}, 10, True),
-        ({"min_unit": 9, "max_unit": 8}, 9, False),
-        ({"min_unit": 200}, 200, False),
-    ],
+@rules(
+    """
+    an amount obeys the units
+        PUT $host/inventories {inventories: {VCPU: {total: 100, $1}}, seen: 1}
+        200
+        PUT /allocations/$vm CLAIM host VCPU=$2
+        $3
+        |                            | 1   | 204
+        |                            | 100 | 204
+        | min_unit: 3                | 2   | 409 Unable to allocate inventory
+        | min_unit: 3                | 3   | 204
+        | max_unit: 5                | 5   | 204
+        | max_unit: 5                | 6   | 409 Unable to allocate inventory
+        | step_size: 4               | 8   | 204
+        | step_size: 4               | 6   | 409 Unable to allocate inventory
+        | min_unit: 5, step_size: 10 | 5   | 409 Unable to allocate inventory
+        | min_unit: 5, step_size: 10 | 10  | 204
+        | min_unit: 9, max_unit: 8   | 9   | 409 Unable to allocate inventory
+        | min_unit: 200              | 200 | 409 Unable to allocate inventory
+        | min_unit: 4, max_unit: 8, step_size: 2 | 3
+            | 409 Asked for 3; min_unit is 4, max_unit 8, step_size 2
+    the capacity can be used and not one more
+        PUT $host/inventories {inventories: {VCPU: {$1}}, seen: 1}
+        200
+        PUT /allocations/$vm CLAIM host VCPU=$3
+        409
+        PUT /allocations/$vm CLAIM host VCPU=$2
+        204
+        PUT /allocations/$other CLAIM host VCPU=1
+        409 The requested amount would exceed the capacity
+        | total: 10                                       | 10 | 11
+        | total: 10, reserved: 4                          | 6  | 7
+        | total: 10, allocation_ratio: 1.5                | 15 | 16
+        | total: 10, reserved: 3, allocation_ratio: 1.5   | 10 | 11
+        | total: 3, allocation_ratio: 0.5                 | 1  | 2
+        | total: 10, allocation_ratio: 0.7                | 7  | 8
+        | total: 2147483647                               | 2147483647 | 2147483648
+    without capacity nothing can be used
+        PUT $host/inventories {inventories: {VCPU: {$1}}, seen: 1}
+        200
+        PUT /allocations/$vm CLAIM host VCPU=1
+        409 The requested amount would exceed the capacity
+        | total: 10, reserved: 10
+        | total: 10, allocation_ratio: 0.0
+    all consumers together stay within the capacity
+        PUT /allocations/$one CLAIM busy VCPU=5
+        409 The requested amount would exceed the capacity
+        PUT /allocations/$one CLAIM busy VCPU=4
+        204
+        DELETE /allocations/$busy.consumer
+        204
+        PUT /allocations/$two CLAIM busy VCPU=6
+        204
+        GET $busy/usages
+        200 {usages: {VCPU: 10}, ...}
+    what a consumer held itself does not stand in its way
+        PUT /allocations/$busy.consumer CLAIM busy VCPU=10 {consumer_generation: 1}
+        204
+        PUT /allocations/$busy.consumer CLAIM busy VCPU=11 {consumer_generation: 2}
+        409 The requested amount would exceed the capacity
+        GET $busy/usages
+        200 {usages: {VCPU: 10}, ...}
+    one class that does not fit refuses all, on one provider or several
+        PUT /allocations/$vm CLAIM host VCPU=1 $1=5
+        409 The requested amount would exceed the capacity
+        | MEMORY_MB
+        | pool DISK_GB
+    over capacity a consumer may be written if that is no worse
+        PUT /allocations/$full.consumer CLAIM full VCPU=$1 {consumer_generation: 1}
+        $2
+        | 1 | 204
+        | 4 | 204
+        | 9 | 204
+        | 10 | 204
+        | 11 | 409 The requested amount would exceed the capacity
+    over capacity nobody new may come
+        PUT /allocations/$vm CLAIM full VCPU=1
+        409 The requested amount would exceed the capacity
+    over capacity one consumer may take the place of another
+        POST /allocations CLAIMS full.consumer: {consumer_generation: 1}; new: full VCPU=10
+        204
+        GET /allocations/$new
+        200 {allocations: {$full: {resources: {VCPU: 10}, ...}}, ...}
+    over capacity the units are obeyed
+        PUT $full/inventories {inventories: {VCPU: {total: 8, max_unit: 2}}, seen: $full}
+        200
+        PUT /allocations/$full.consumer CLAIM full VCPU=3 {consumer_generation: 1}
+        409 Unable to allocate
+    more than a provider can ever have does not fit
+        PUT /allocations/$vm CLAIM huge VCPU=$1
+        409
+        | 2147483648
+        | 9223372036854775807
+    no inventory of any class is a conflict
+        PUT /allocations/$vm CLAIM empty VCPU=1
+        409 Inventory for 'VCPU' on
+    """,
+    world="""
+        host   VCPU=4  MEMORY_MB=4
+        pool   DISK_GB=4
+        busy   VCPU=10(used:6)
+        full   VCPU=8(used:10)
+        huge   VCPU=2147483647
+        empty
+    """,
 )
-def test_an_amount_obeys_the_units(
-    api: Client, units: dict[str, Any], amount: int, fits: bool
-) -> None:
-    """`min_unit <= amount <= max_unit`, in steps of `step_size`."""
-    host = provider(api, {"VCPU": {"total": 100} | units})
-    answer = claim(api, {host: {"VCPU": amount}})
-    if fits:
-        assert answer.status == 204
-    else:
-        assert_refused(answer, 409, "Unable to allocate inventory")
-    assert used(api, host) == {"VCPU": amount if fits else 0}
-
-
-def test_the_refusal_of_an_amount_names_the_units(api: Client) -> None:
-    """What was asked for, and what may be."""
-    host = provider(api, {"VCPU": {"total": 100, "min_unit": 4, "max_unit": 8, "step_size": 2}})
-    says = "Asked for 3; min_unit is 4, max_unit 8, step_size 2"
-    assert_refused(claim(api, {host: {"VCPU": 3}}), 409, says)
-
-
-@pytest.mark.parametrize(
-    ("inventory", "capacity"),
-    [
-        ({"total": 10}, 10),
-        ({"total": 10, "reserved": 4}, 6),
-        ({"total": 10, "allocation_ratio": 1.5}, 15),
-        ({"total": 10, "reserved": 3, "allocation_ratio": 1.5}, 10),
-        ({"total": 3, "allocation_ratio": 0.5}, 1),
-        ({"total": 10, "reserved": 10}, 0),
-        ({"total": 10, "allocation_ratio": 0.0}, 0),
-        ({"total": 10, "allocation_ratio": 0.7}, 7),
-        ({"total": 2147483647}, 2147483647),
-    ],
-)
-def test_the_capacity_can_be_used_and_not_one_more(
-    api: Client, inventory: dict[str, Any], capacity: int
-) -> None:
-    """`used + amount <= (total - reserved) * allocation_ratio`."""
-    host = provider(api, {"VCPU": inventory})
-    assert_refused(claim(api, {host: {"VCPU": capacity + 1}}), 409)
-    if capacity:
-        assert claim(api, {host: {"VCPU": capacity}}).status == 204
-    assert_refused(claim(api, {host: {"VCPU": 1}}), 409, EXCEEDED)
-
-
-def test_all_consumers_together_stay_within_the_capacity(api: Client) -> None:
-    """The allocations of other consumers count."""
-    host = provider(api, {"VCPU": 10})
-    holders = [consumer(api, {host: {"VCPU": 3}}) for _ in range(3)]
-    assert_refused(claim(api, {host: {"VCPU": 2}}), 409, EXCEEDED)
-    assert claim(api, {host: {"VCPU": 1}}).status == 204
-    assert api.delete(f"/allocations/{holders[0]}").status == 204
-    assert claim(api, {host: {"VCPU": 3}}).status == 204
-    assert used(api, host) == {"VCPU": 10}
-
-
-def test_what_a_consumer_held_itself_does_not_stand_in_its_way(api: Client) -> None:
-    """They are replaced."""
-    host = provider(api, {"VCPU": 10})
-    holder = consumer(api, {host: {"VCPU": 6}})
-    assert claim(api, {host: {"VCPU": 10}}, holder, 1).status == 204
-    assert_refused(claim(api, {host: {"VCPU": 11}}, holder, 2), 409, EXCEEDED)
-    assert used(api, host) == {"VCPU": 10}
-
-
-def test_one_class_that_does_not_fit_refuses_all(api: Client) -> None:
-    """On the same provider or on another one."""
-    host, pool = provider(api, {"VCPU": 4, "MEMORY_MB": 4}), provider(api, {"DISK_GB": 4})
-    for claims in (
-        {host: {"VCPU": 1, "MEMORY_MB": 5}},
-        {host: {"VCPU": 1}, pool: {"DISK_GB": 5}},
-    ):
-        assert_refused(claim(api, claims), 409, EXCEEDED)
-    assert used(api, host) == {"VCPU": 0, "MEMORY_MB": 0}
-    assert used(api, pool) == {"DISK_GB": 0}
-
-
-@pytest.fixture
-def overfull(api: Client) -> tuple[str, str]:
-    """A host that shrank to 8 VCPU below the 10 in use, and the consumer with 6 of them."""
-    host = provider(api, {"VCPU": 10})
-    holder = consumer(api, {host: {"VCPU": 6}})
-    consumer(api, {host: {"VCPU": 4}})
-    put_inventories(api, host, {"VCPU": 8})
-    return host, holder
-
-
-@pytest.mark.parametrize("amount", [1, 4, 5, 6])
-def test_over_capacity_a_consumer_may_be_written_if_that_is_no_worse(
-    api: Client, overfull: tuple[str, str], amount: int
-) -> None:
-    """The same amount or less, even if the provider stays over its capacity (10.6 point 5)."""
-    host, holder = overfull
-    assert claim(api, {host: {"VCPU": amount}}, holder, 1).status == 204
-    assert used(api, host) == {"VCPU": 4 + amount}
-
-
-def test_over_capacity_nobody_may_grow(api: Client, overfull: tuple[str, str]) -> None:
-    """Neither an existing consumer nor a new one."""
-    host, holder = overfull
-    assert_refused(claim(api, {host: {"VCPU": 7}}, holder, 1), 409, EXCEEDED)
-    assert_refused(claim(api, {host: {"VCPU": 1}}), 409, EXCEEDED)
-    assert used(api, host) == {"VCPU": 10}
-
-
-def test_over_capacity_one_consumer_may_take_the_place_of_another(
-    api: Client, overfull: tuple[str, str]
-) -> None:
-    """In one request: the sums before and after are compared."""
-    host, holder = overfull
-    successor = new_uuid()
-    body = {
-        holder: claim_body("1.39", {}, consumer_generation=1),
-        successor: claim_body("1.39", {host: {"VCPU": 6}}),
-    }
-    assert api.post("/allocations", json=body).status == 204
-    assert held(api, successor) == {host: {"VCPU": 6}}
-
-
-def test_over_capacity_still_obeys_the_units(api: Client, overfull: tuple[str, str]) -> None:
-    """The exception applies to the capacity only."""
-    host, holder = overfull
-    put_inventories(api, host, {"VCPU": {"total": 8, "max_unit": 2}})
-    assert_refused(claim(api, {host: {"VCPU": 3}}, holder, 1), 409, "Unable to allocate")
-
-
-@pytest.mark.parametrize("amount", [2**31, 2**63 - 1])
-def test_more_than_a_provider_can_ever_have_does_not_fit(api: Client, amount: int) -> None:
-    """Amounts have no maximum in the schema, but max_unit has."""
-    host = provider(api, {"VCPU": 2147483647})
-    assert_refused(claim(api, {host: {"VCPU": amount}}), 409)
-    assert used(api, host) == {"VCPU": 0}
-
-
-def test_no_inventory_of_any_class_is_a_conflict(api: Client) -> None:
-    """409 for a provider without any inventory."""
-    host = provider(api)
-    assert_refused(claim(api, {host: {"VCPU": 1}}), 409, "Inventory for 'VCPU' on")
+def test_capacity(rule: Rule, wire: Client) -> None:
+    """The rows of the table."""
+    rule.check(wire)

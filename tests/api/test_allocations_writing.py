@@ -2,610 +2,368 @@
 """Writing allocations: the bodies, their effect, and what is refused.
 
 Source: rest-api.md 10.3, 10.4, 1.9, 1.10, 1.14. Capacity and units are in
-`test_allocations_capacity.py`, generations in `test_allocations_generations.py`.
+`test_allocations_capacity.py`, generations in `test_generations.py`.
 """
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.api.answers import CONCURRENT_UPDATE, assert_refused
-from tests.api.claims import LEFT_OUT, claim_body, consumer, held, used
 from tests.api.configured import serve
-from tests.api.precedence import (
-    ALLOWED,
-    FORBIDDEN,
-    JSON,
-    TEXT,
-    Ask,
-    Row,
-    assert_precedence,
-)
-from tests.api.versions import at_least, versions
-from tests.api.worlds import NOWHERE, custom_class, generation, new_uuid, provider
+from tests.api.wire import Rule, rules
 from tests.client import Client
 
-#: What a consumer written below 1.8 belongs to, by default (operations.md 3.2).
-INCOMPLETE = "00000000-0000-0000-0000-000000000000"
+#: Whose a consumer is that is written below 1.8 (operations.md 3.2).
+NIL = "00000000-0000-0000-0000-000000000000"
+
+WORLD = """
+    host  VCPU=4  MEMORY_MB=64
+    pool  DISK_GB=9
+    busy  VCPU=4(used:4)  MEMORY_MB=9(used:9)
+    left  VCPU=4(used:4)
+"""
 
 
-@pytest.mark.parametrize("version", versions("1.0"))
-def test_put_gives_a_consumer_what_it_asks_for(api: Client, version: str) -> None:
-    """204 without body and caching headers; the body is a list up to 1.11, then an object."""
-    host, pool = provider(api, {"VCPU": 4, "MEMORY_MB": 64}), provider(api, {"DISK_GB": 9})
-    claims = {host: {"VCPU": 2, "MEMORY_MB": 32}, pool: {"DISK_GB": 5}}
-    holder = new_uuid()
-
-    answer = api.put(f"/allocations/{holder}", json=claim_body(version, claims), version=version)
-
-    assert (answer.status, answer.body) == (204, b"")
-    for absent in ("content-type", "last-modified", "cache-control", "location"):
-        assert absent not in answer.headers
-    assert held(api, holder) == claims
-    shown = api.get(f"/allocations/{holder}").json
-    owner = ("project", "user") if at_least(version, "1.8") else (INCOMPLETE, INCOMPLETE)
-    assert (shown["project_id"], shown["user_id"]) == owner
-    assert shown["consumer_generation"] == 1
-    assert shown["consumer_type"] == ("INSTANCE" if at_least(version, "1.38") else "unknown")
-
-
-def test_the_operator_says_whose_a_consumer_without_an_owner_is(tmp_path: Path) -> None:
-    """Below 1.8 a body has neither project nor user; two options set them."""
-    api = serve(
-        tmp_path,
-        "[placement]\nincomplete_consumer_project_id = no-project\n"
-        "incomplete_consumer_user_id = no-user\n",
-    )
-    host, holder = provider(api, {"VCPU": 4}), new_uuid()
-    body = claim_body("1.7", {host: {"VCPU": 2}})
-    assert api.put(f"/allocations/{holder}", json=body, version="1.7").status == 204
-    shown = api.get(f"/allocations/{holder}").json
-    assert (shown["project_id"], shown["user_id"]) == ("no-project", "no-user")
-
-
-@pytest.mark.parametrize("version", versions("1.0"))
-def test_put_replaces_all_that_the_consumer_held(api: Client, version: str) -> None:
-    """Allocations that are not in the body are removed."""
-    old, new = provider(api, {"VCPU": 4, "MEMORY_MB": 9}), provider(api, {"VCPU": 4})
-    holder = consumer(api, {old: {"VCPU": 4, "MEMORY_MB": 9}})
-    body = claim_body(version, {new: {"VCPU": 3}}, consumer_generation=1)
-    assert api.put(f"/allocations/{holder}", json=body, version=version).status == 204
-    assert held(api, holder) == {new: {"VCPU": 3}}
-    assert used(api, old) == {"VCPU": 0, "MEMORY_MB": 0}
-
-
-@pytest.mark.parametrize("version", versions("1.13"))
-def test_post_writes_several_consumers_at_once(api: Client, version: str) -> None:
-    """Each has the body of PUT at this microversion."""
-    host = provider(api, {"VCPU": 4})
-    one, two = new_uuid(), new_uuid()
-    body = {
-        one: claim_body(version, {host: {"VCPU": 1}}),
-        two: claim_body(version, {host: {"VCPU": 3}}),
-    }
-    answer = api.post("/allocations", json=body, version=version)
-    assert (answer.status, answer.body) == (204, b"")
-    assert "last-modified" not in answer.headers
-    assert "cache-control" not in answer.headers
-    assert held(api, one) == {host: {"VCPU": 1}}
-    assert held(api, two) == {host: {"VCPU": 3}}
-
-
-@pytest.mark.parametrize("version", versions("1.0", "1.12"))
-def test_there_is_no_post_before_1_13(api: Client, version: str) -> None:
-    """404, although the path is known."""
-    answer = api.post("/allocations", json={}, version=version)
-    assert_refused(answer, 404, version=version)
-
-
-@pytest.mark.parametrize("version", versions("1.28"))
-def test_put_with_nothing_removes_all_from_1_28(api: Client, version: str) -> None:
-    """The consumer is deleted with its allocations, and can be created again."""
-    host = provider(api, {"VCPU": 4})
-    holder = consumer(api, {host: {"VCPU": 4}})
-    body = claim_body(version, {}, consumer_generation=1)
-    assert api.put(f"/allocations/{holder}", json=body, version=version).status == 204
-    assert api.get(f"/allocations/{holder}").json == {"allocations": {}}
-    body = claim_body(version, {host: {"VCPU": 1}}, consumer_generation=None)
-    assert api.put(f"/allocations/{holder}", json=body, version=version).status == 204
-
-
-@pytest.mark.parametrize("version", versions("1.13"))
-def test_post_with_nothing_removes_all_from_1_13(api: Client, version: str) -> None:
-    """Earlier than PUT does."""
-    host = provider(api, {"VCPU": 4})
-    holder = consumer(api, {host: {"VCPU": 4}})
-    body = {holder: claim_body(version, {}, consumer_generation=1)}
-    assert api.post("/allocations", json=body, version=version).status == 204
-    assert api.get(f"/allocations/{holder}").json == {"allocations": {}}
-
-
-@pytest.mark.parametrize("version", versions("1.0", "1.27"))
-def test_put_with_nothing_is_refused_before_1_28(api: Client, version: str) -> None:
-    """At least one provider is required."""
-    answer = api.put(f"/allocations/{new_uuid()}", json=claim_body(version, {}), version=version)
-    assert_refused(answer, 400, "JSON does not validate", version=version)
-
-
-def test_of_a_provider_listed_twice_the_last_item_counts(api: Client) -> None:
-    """In the list form, up to 1.11."""
-    host = provider(api, {"VCPU": 4, "DISK_GB": 4})
-    body = claim_body("1.11", {host: {"VCPU": 1}})
-    body["allocations"] += claim_body("1.11", {host: {"DISK_GB": 2}})["allocations"]
-    holder = new_uuid()
-    assert api.put(f"/allocations/{holder}", json=body, version="1.11").status == 204
-    assert held(api, holder) == {host: {"DISK_GB": 2}}
-
-
-def test_a_write_before_1_8_takes_a_consumer_from_its_project(api: Client) -> None:
-    """The configured ids replace the real ones."""
-    host = provider(api, {"VCPU": 4})
-    holder = consumer(api, {host: {"VCPU": 1}})
-    body = claim_body("1.7", {host: {"VCPU": 2}})
-    assert api.put(f"/allocations/{holder}", json=body, version="1.7").status == 204
-    shown = api.get(f"/allocations/{holder}").json
-    assert (shown["project_id"], shown["user_id"]) == (INCOMPLETE, INCOMPLETE)
-
-
-def test_a_write_before_1_38_leaves_the_type_alone(api: Client) -> None:
-    """The type survives."""
-    host = provider(api, {"VCPU": 4})
-    holder = consumer(api, {host: {"VCPU": 1}}, consumer_type="VOLUME")
-    body = claim_body("1.37", {host: {"VCPU": 2}}, consumer_generation=1)
-    assert api.put(f"/allocations/{holder}", json=body, version="1.37").status == 204
-    assert api.get(f"/allocations/{holder}").json["consumer_type"] == "VOLUME"
-
-
-def test_a_write_moves_a_consumer_to_another_project_user_and_type(api: Client) -> None:
-    """In the same transaction."""
-    host = provider(api, {"VCPU": 4})
-    holder = consumer(api, {host: {"VCPU": 1}})
-    body = claim_body(
-        "1.39",
-        {host: {"VCPU": 2}},
-        project="p2",
-        user="u2",
-        consumer_type="VOLUME",
-        consumer_generation=1,
-    )
-    assert api.put(f"/allocations/{holder}", json=body).status == 204
-    shown = api.get(f"/allocations/{holder}").json
-    assert (shown["project_id"], shown["user_id"]) == ("p2", "u2")
-    assert shown["consumer_type"] == "VOLUME"
-
-
-def test_a_write_that_fails_leaves_project_user_and_type(api: Client) -> None:
-    """They are rolled back with the rest."""
-    host = provider(api, {"VCPU": 4})
-    holder = consumer(api, {host: {"VCPU": 1}})
-    before = api.get(f"/allocations/{holder}").json
-    body = claim_body(
-        "1.39",
-        {host: {"VCPU": 5}},
-        project="p2",
-        user="u2",
-        consumer_type="VOLUME",
-        consumer_generation=1,
-    )
-    assert api.put(f"/allocations/{holder}", json=body).status == 409
-    assert api.get(f"/allocations/{holder}").json == before
-
-
-@pytest.mark.parametrize("name", ["ALL", "UNKNOWN", "A", "_", "0", "A" * 255])
-def test_a_type_is_any_name_of_capitals_digits_and_underscores(api: Client, name: str) -> None:
-    """`ALL` and `UNKNOWN` are ordinary names."""
-    holder = consumer(api, {provider(api, {"VCPU": 1}): {"VCPU": 1}}, consumer_type=name)
-    assert api.get(f"/allocations/{holder}").json["consumer_type"] == name
-
-
-@pytest.mark.parametrize("version", versions("1.12"))
-def test_the_generation_of_a_provider_in_the_body_is_ignored(api: Client, version: str) -> None:
-    """It is optional and may be stale."""
-    host = provider(api, {"VCPU": 4})
-    body = claim_body(version, {host: {"VCPU": 1}})
-    body["allocations"][host]["generation"] = 12345
-    answer = api.put(f"/allocations/{new_uuid()}", json=body, version=version)
-    assert answer.status == 204
-
-
-@pytest.mark.parametrize("version", versions("1.34"))
-@pytest.mark.parametrize(
-    "mappings",
-    [
-        {"": [NOWHERE]},
-        {"": [NOWHERE, NOWHERE], "_NET": [NOWHERE.upper()]},
-        {"1": [NOWHERE.replace("-", "")]},
-        {"": "what stands under the empty string is free"},
-        {"": []},
-    ],
+@rules(
+    """
+    PUT gives a consumer what it asks for
+        PUT /allocations/$vm CLAIM host VCPU=2 MEMORY_MB=32 pool DISK_GB=5
+        204
+        < Content-Type:
+        < Last-Modified:
+        < Cache-Control:
+        < Location:
+        GET /allocations/$vm @1.39
+        200 {allocations: {$host: {generation: 2, resources: {VCPU: 2, MEMORY_MB: 32}}, $pool:
+            {generation: 2, resources: {DISK_GB: 5}}}, consumer_generation: 1, $1}
+        | $A, $B, consumer_type: unknown | @1.0-1.7
+        | $C, $D, consumer_type: unknown  | @1.8-1.37
+        | $C, $D, consumer_type: INSTANCE | @1.38-
+    PUT replaces all that the consumer held @1.0-
+        PUT /allocations/$busy.consumer CLAIM host VCPU=3 {$1}
+        204
+        GET /allocations/$busy.consumer @1.39
+        200 {allocations: {$host: {resources: {VCPU: 3}, ...}}, ...}
+        GET $busy/usages
+        200 {usages: {VCPU: 0, MEMORY_MB: 0}, ...}
+        |                        | @1.0-1.27
+        | consumer_generation: 1 | @1.28-
+    POST writes several consumers at once, each as PUT does @1.13-
+        POST /allocations CLAIMS one: host VCPU=1; two: host VCPU=3
+        204
+        < Last-Modified:
+        < Cache-Control:
+        GET /allocations/$one
+        200 {allocations: {$host: {resources: {VCPU: 1}, ...}}, ...}
+        GET /allocations/$two
+        200 {allocations: {$host: {resources: {VCPU: 3}, ...}}, ...}
+    there is no POST before 1.13 @1.0-1.12
+        POST /allocations {}
+        404
+    PUT with nothing removes all, and the consumer can be made again @1.28-
+        PUT /allocations/$busy.consumer CLAIM {consumer_generation: 1}
+        204
+        GET /allocations/$busy.consumer
+        200 {allocations: {}}
+        PUT /allocations/$busy.consumer CLAIM busy VCPU=1 @1.39
+        204
+    POST with nothing removes all earlier than PUT does
+        POST /allocations CLAIMS busy.consumer: {$1}
+        204
+        GET /allocations/$busy.consumer
+        200 {allocations: {}}
+        |                        | @1.13-1.27
+        | consumer_generation: 1 | @1.28-
+    before 1.28 PUT with nothing is refused @1.0-1.27
+        PUT /allocations/$vm CLAIM
+        400 JSON does not validate
+    of a provider listed twice the last item counts @1.11
+        PUT /allocations/$vm {project_id: p, user_id: u, allocations: [
+            {resource_provider: {uuid: $host}, resources: {VCPU: 1}},
+            {resource_provider: {uuid: $host}, resources: {MEMORY_MB: 2}}]}
+        204
+        GET /allocations/$vm
+        200 {allocations: {$host: {resources: {MEMORY_MB: 2}, ...}}, ...}
+    before 1.8 a write takes a consumer from its project
+        PUT /allocations/$busy.consumer CLAIM busy VCPU=2 @1.7
+        204
+        GET /allocations/$busy.consumer
+        200 {$A, $B, consumer_type: INSTANCE, ...}
+    before 1.38 a write leaves the type alone
+        PUT /allocations/$vm CLAIM host VCPU=1 {consumer_type: VOLUME}
+        204
+        PUT /allocations/$vm CLAIM host VCPU=2 {consumer_generation: 1} @1.37
+        204
+        GET /allocations/$vm
+        200 {consumer_type: VOLUME, ...}
+    a write moves a consumer to another project, user and type; one that fails does not
+        PUT /allocations/$busy.consumer CLAIM busy VCPU=$1
+            {consumer_generation: 1, project_id: p2, user_id: u2, consumer_type: VOLUME}
+        $2
+        GET /allocations/$busy.consumer
+        200 {project_id: $3, user_id: $4, consumer_type: $5, ...}
+        | 2 | 204 | p2 | u2 | VOLUME
+        | 5 | 409 | $project | user | INSTANCE
+    a type is any name of capitals, digits and underscores
+        PUT /allocations/$vm CLAIM host VCPU=1 {consumer_type: "$1"}
+        204
+        GET /allocations/$vm
+        200 {consumer_type: "$1", ...}
+        | ALL
+        | UNKNOWN
+        | A
+        | _
+        | 0
+        | A*255
+    the generation of a provider in the body is ignored @1.12-
+        PUT /allocations/$vm CLAIM {allocations: {$host: {resources: {VCPU: 1}, generation: 12345}}}
+        204
+    mappings are accepted and ignored @1.34-
+        PUT /allocations/$vm CLAIM host VCPU=1 {mappings: $1}
+        204
+        POST /allocations CLAIMS other: host VCPU=1 {mappings: $1}
+        204
+        | {"": [$A]}
+        | {"": [$A, $A], _NET: [$A.upper]}
+        | {"1": ["0*32"]}
+        | {"": what stands under the empty string is free}
+        | {"": []}
+    numbers with a zero fraction are integers
+        PUT /allocations/$vm CLAIM {allocations: {$host: {resources: {VCPU: 2.0}}}}
+        204
+        GET /allocations/$vm
+        200 {allocations: {$host: {resources: {VCPU: 2}, ...}}, ...}
+    PUT normalises the spelling of the consumer
+        PUT /allocations/$1 CLAIM host VCPU=1
+        204
+        GET /allocations/$vm
+        200 {allocations: {$host: {resources: {VCPU: 1}, ...}}, ...}
+        | %7B$vm.upper%7D
+        | urn:uuid:$vm.upper
+        | $vm.upper
+    POST is all or nothing, and the sums of a request are checked
+        POST /allocations CLAIMS one: host VCPU=$1; two: host VCPU=$2
+        409 The requested amount would exceed the capacity
+        | 1 | 5
+        | 3 | 3
+    POST lets consumers swap
+        POST /allocations CLAIMS busy.consumer: left VCPU=4 {consumer_generation: 1};
+            left.consumer: busy VCPU=4 {consumer_generation: 1}
+        204
+        GET /allocations/$busy.consumer
+        200 {allocations: {$left: {resources: {VCPU: 4}, ...}}, ...}
+        GET /allocations/$left.consumer
+        200 {allocations: {$busy: {resources: {VCPU: 4}, ...}}, ...}
+    POST lets one consumer hand over to another
+        POST /allocations CLAIMS new: left VCPU=4; left.consumer: {consumer_generation: 1}
+        204
+        GET /allocations/$new
+        200 {allocations: {$left: {resources: {VCPU: 4}, ...}}, ...}
+        GET /allocations/$left.consumer
+        200 {allocations: {}}
+    """.replace("$A, $B,", f"project_id: {NIL}, user_id: {NIL},").replace(
+        "$C, $D", "project_id: $project, user_id: user"
+    ),
+    world=WORLD,
 )
-def test_mappings_are_accepted_and_ignored_from_1_34(
-    api: Client, version: str, mappings: object
-) -> None:
-    """So a candidate can be sent as it was returned."""
-    host = provider(api, {"VCPU": 4})
-    body = claim_body(version, {host: {"VCPU": 1}}) | {"mappings": mappings}
-    assert api.put(f"/allocations/{new_uuid()}", json=body, version=version).status == 204
-    assert api.post("/allocations", json={new_uuid(): body}, version=version).status == 204
-
-
-@pytest.mark.parametrize("mappings", [{}, None, [], {"1": []}, {"1": ["x"]}, {"1": NOWHERE}, "x"])
-def test_mappings_of_a_wrong_form_are_refused(api: Client, mappings: object) -> None:
-    """At least one key; lists of at least one uuid."""
-    body = claim_body("1.39", {provider(api, {"VCPU": 4}): {"VCPU": 1}}) | {"mappings": mappings}
-    answer = api.put(f"/allocations/{new_uuid()}", json=body)
-    assert_refused(answer, 400, "JSON does not validate")
-
-
-#: Every microversion with a key that it does not have yet, or never will.
-UNEXPECTED = [
-    (version, key)
-    for key, since in {
-        "project_id": "1.8",
-        "user_id": "1.8",
-        "consumer_generation": "1.28",
-        "mappings": "1.34",
-        "consumer_type": "1.38",
-        "color": None,
-    }.items()
-    for version in versions("1.0")
-    if since is None or not at_least(version, since)
-]
-
-
-@pytest.mark.parametrize(("version", "key"), UNEXPECTED)
-def test_a_key_newer_than_the_microversion_is_refused(api: Client, version: str, key: str) -> None:
-    """Unknown keys are refused at every level."""
-    body = claim_body(version, {provider(api, {"VCPU": 4}): {"VCPU": 1}}) | {key: None}
-    answer = api.put(f"/allocations/{new_uuid()}", json=body, version=version)
-    assert_refused(
-        answer,
-        400,
-        "Additional properties are not allowed",
-        f"'{key}' was unexpected",
-        version=version,
-    )
-
-
-@pytest.mark.parametrize("version", versions("1.8"))
-def test_a_key_that_the_microversion_requires_is_missed(api: Client, version: str) -> None:
-    """Each of them in turn."""
-    claims = {provider(api, {"VCPU": 4}): {"VCPU": 1}}
-    whole = claim_body(version, claims)
-    for key in whole:
-        body = {name: value for name, value in whole.items() if name != key}
-        answer = api.put(f"/allocations/{new_uuid()}", json=body, version=version)
-        assert_refused(answer, 400, f"'{key}' is a required property", version=version)
-        if at_least(version, "1.13"):
-            answer = api.post("/allocations", json={new_uuid(): body}, version=version)
-            assert_refused(answer, 400, f"'{key}' is a required property", version=version)
-
-
-def broken_bodies() -> dict[str, dict[str, Any]]:
-    """Changes to a valid body of 1.39 that make it invalid; HOST stands for the provider."""
-    return {
-        "project empty": {"project_id": ""},
-        "project too long": {"project_id": "p" * 256},
-        "project a number": {"project_id": 7},
-        "project null": {"project_id": None},
-        "user empty": {"user_id": ""},
-        "user too long": {"user_id": "u" * 256},
-        "generation a string": {"consumer_generation": "1"},
-        "generation a fraction": {"consumer_generation": 1.5},
-        "generation a boolean": {"consumer_generation": True},
-        "type empty": {"consumer_type": ""},
-        "type too long": {"consumer_type": "A" * 256},
-        "type in small letters": {"consumer_type": "instance"},
-        "type unknown": {"consumer_type": "unknown"},
-        "type null": {"consumer_type": None},
-        "allocations null": {"allocations": None},
-        "allocations a list": {"allocations": []},
-        "provider no uuid": {"allocations": {"x": {"resources": {"VCPU": 1}}}},
-        "provider undashed": {"allocations": {"a" * 32: {"resources": {"VCPU": 1}}}},
-        "resources missing": {"allocations": {"HOST": {}}},
-        "resources empty": {"allocations": {"HOST": {"resources": {}}}},
-        "resources a list": {"allocations": {"HOST": {"resources": ["VCPU"]}}},
-        "class in small letters": {"allocations": {"HOST": {"resources": {"vcpu": 1}}}},
-        "class empty": {"allocations": {"HOST": {"resources": {"": 1}}}},
-        "amount zero": {"allocations": {"HOST": {"resources": {"VCPU": 0}}}},
-        "amount negative": {"allocations": {"HOST": {"resources": {"VCPU": -1}}}},
-        "amount a fraction": {"allocations": {"HOST": {"resources": {"VCPU": 1.5}}}},
-        "amount a string": {"allocations": {"HOST": {"resources": {"VCPU": "1"}}}},
-        "amount a boolean": {"allocations": {"HOST": {"resources": {"VCPU": True}}}},
-        "amount null": {"allocations": {"HOST": {"resources": {"VCPU": None}}}},
-        "inner generation a string": {
-            "allocations": {"HOST": {"resources": {"VCPU": 1}, "generation": "1"}}
-        },
-        "inner key unknown": {"allocations": {"HOST": {"resources": {"VCPU": 1}, "color": 1}}},
-    }
-
-
-@pytest.mark.parametrize("change", broken_bodies())
-@pytest.mark.parametrize("method", ["PUT", "POST"])
-def test_a_body_that_breaks_the_schema_is_refused(api: Client, change: str, method: str) -> None:
-    """400, and nothing is allocated."""
-    host = provider(api, {"VCPU": 4})
-    changed = broken_bodies()[change]
-    if isinstance(allocations := changed.get("allocations"), dict):
-        changed = {
-            "allocations": {key.replace("HOST", host): value for key, value in allocations.items()}
-        }
-    body: Any = claim_body("1.39", {host: {"VCPU": 1}}) | changed
-    path = "/allocations"
-    if method == "PUT":
-        path = f"/allocations/{new_uuid()}"
-    else:
-        body = {new_uuid(): body}
-    assert_refused(api.request(method, path, json=body), 400, "JSON does not validate")
-    assert used(api, host) == {"VCPU": 0}
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"allocations": [{"resources": {"VCPU": 1}}]},
-        {"allocations": [{"resource_provider": {"uuid": NOWHERE}}]},
-        {"allocations": [{"resource_provider": {}, "resources": {"VCPU": 1}}]},
-        {"allocations": [{"resource_provider": {"uuid": "x"}, "resources": {"VCPU": 1}}]},
-        {"allocations": [{"resource_provider": {"uuid": NOWHERE}, "resources": {}}]},
-        {"allocations": {NOWHERE: {"resources": {"VCPU": 1}}}},
-        {},
-    ],
-)
-def test_a_list_that_breaks_the_schema_is_refused(api: Client, body: object) -> None:
-    """The form up to 1.11."""
-    answer = api.put(f"/allocations/{new_uuid()}", json=body, version="1.7")
-    assert_refused(answer, 400, "JSON does not validate", version="1.7")
-
-
-@pytest.mark.parametrize("body", [{}, [], None, {"x": {}}, {NOWHERE: {}}, {NOWHERE: None}])
-def test_post_wants_at_least_one_consumer(api: Client, body: object) -> None:
-    """Keys are uuids of 36 characters."""
-    assert_refused(api.post("/allocations", json=body), 400, "JSON does not validate")
-
-
-@pytest.mark.parametrize("version", ["1.0", "1.12", "1.28", "1.39"])
-@pytest.mark.parametrize("name", ["not-a-uuid", "%20" + NOWHERE, NOWHERE[:-1], "%C3%9C"])
-def test_put_wants_a_uuid_for_the_consumer(api: Client, version: str, name: str) -> None:
-    """Any spelling of one."""
-    body = claim_body(version, {provider(api, {"VCPU": 4}): {"VCPU": 1}})
-    answer = api.put(f"/allocations/{name}", json=body, version=version)
-    assert_refused(answer, 400, "Malformed consumer_uuid", version=version)
-
-
-@pytest.mark.parametrize("spelling", ["{%s}", "urn:uuid:%s", "%s"])
-def test_put_normalises_the_spelling_of_the_consumer(api: Client, spelling: str) -> None:
-    """Stored in lower case with dashes."""
-    holder, host = new_uuid(), provider(api, {"VCPU": 4})
-    name = (spelling % holder.upper()).replace("{", "%7B").replace("}", "%7D")
-    body = claim_body("1.39", {host: {"VCPU": 1}})
-    assert api.put(f"/allocations/{name}", json=body).status == 204
-    assert held(api, holder) == {host: {"VCPU": 1}}
+def test_writing(rule: Rule, wire: Client) -> None:
+    """What is accepted, and its effect."""
+    rule.check(wire)
 
 
 @pytest.mark.deliberately_different("uuids are normalised to lower case and dashes (1.9)")
-def test_post_normalises_the_spelling_of_consumer_and_provider(api: Client) -> None:
+@rules(
+    """
+    POST normalises the spelling of consumer and provider
+        POST /allocations {$vm.upper: {allocations: {$host.upper: {resources: {VCPU: 1}}},
+            user_id: u, project_id: p, consumer_generation: null, consumer_type: X}}
+        204
+        GET /allocations/$vm
+        200 {allocations: {$host: {resources: {VCPU: 1}, ...}}, ...}
+    """,
+    world="host VCPU=4",
+)
+def test_spellings(rule: Rule, wire: Client) -> None:
     """As PUT does with its path."""
-    holder, host = new_uuid(), provider(api, {"VCPU": 4})
-    body = {holder.upper(): claim_body("1.39", {host.upper(): {"VCPU": 1}})}
-    assert api.post("/allocations", json=body).status == 204
-    assert held(api, holder) == {host: {"VCPU": 1}}
+    rule.check(wire)
 
 
-@pytest.mark.parametrize("version", versions("1.0"))
-def test_an_unknown_provider_is_refused(api: Client, version: str) -> None:
-    """400, because it is in the body."""
-    body = claim_body(version, {NOWHERE: {"VCPU": 1}})
-    answer = api.put(f"/allocations/{new_uuid()}", json=body, version=version)
-    assert_refused(
-        answer,
-        400,
-        f"Allocation for resource provider '{NOWHERE}' that does not exist",
-        version=version,
-    )
-    if at_least(version, "1.13"):
-        answer = api.post("/allocations", json={new_uuid(): body}, version=version)
-        assert_refused(
-            answer,
-            400,
-            f"Allocation for resource provider '{NOWHERE}' that does not exist",
-            version=version,
+@rules(
+    """
+    a key newer than the microversion is refused
+        PUT /allocations/$vm CLAIM host VCPU=1 {$1: null}
+        400 Additional properties are not allowed ... '$1' was unexpected
+        | project_id          | @1.0-1.7
+        | user_id             | @1.0-1.7
+        | consumer_generation | @1.0-1.27
+        | mappings            | @1.0-1.33
+        | consumer_type       | @1.0-1.37
+        | color               | @1.0-
+    a key that the microversion requires is missed
+        PUT /allocations/$vm CLAIM host VCPU=1 {$1: absent}
+        400 '$1' is a required property
+        | allocations         | @1.0-
+        | project_id          | @1.8-
+        | user_id             | @1.8-
+        | consumer_generation | @1.28-
+        | consumer_type       | @1.38-
+    POST misses it too
+        POST /allocations CLAIMS vm: host VCPU=1 {$1: absent}
+        400 '$1' is a required property
+        | allocations         | @1.13-
+        | project_id          | @1.13-
+        | user_id             | @1.13-
+        | consumer_generation | @1.28-
+        | consumer_type       | @1.38-
+    a body that breaks the schema is refused
+        PUT /allocations/$vm CLAIM host VCPU=1 {$1}
+        400 JSON does not validate
+        POST /allocations CLAIMS vm: host VCPU=1 {$1}
+        400 JSON does not validate
+        | project_id: ""
+        | project_id: p*256
+        | project_id: 7
+        | project_id: null
+        | user_id: ""
+        | user_id: u*256
+        | consumer_generation: "1"
+        | consumer_generation: 1.5
+        | consumer_generation: true
+        | consumer_type: ""
+        | consumer_type: A*256
+        | consumer_type: instance
+        | consumer_type: unknown
+        | consumer_type: null
+        | allocations: null
+        | allocations: []
+        | allocations: {x: {resources: {VCPU: 1}}}
+        | allocations: {a*32: {resources: {VCPU: 1}}}
+        | allocations: {$host: {}}
+        | allocations: {$host: {resources: {}}}
+        | allocations: {$host: {resources: [VCPU]}}
+        | allocations: {$host: {resources: {vcpu: 1}}}
+        | allocations: {$host: {resources: {"": 1}}}
+        | allocations: {$host: {resources: {VCPU: 0}}}
+        | allocations: {$host: {resources: {VCPU: -1}}}
+        | allocations: {$host: {resources: {VCPU: 1.5}}}
+        | allocations: {$host: {resources: {VCPU: "1"}}}
+        | allocations: {$host: {resources: {VCPU: true}}}
+        | allocations: {$host: {resources: {VCPU: null}}}
+        | allocations: {$host: {resources: {VCPU: 1}, generation: "1"}}
+        | allocations: {$host: {resources: {VCPU: 1}, color: 1}}
+        | mappings: {}
+        | mappings: null
+        | mappings: []
+        | mappings: {"1": []}
+        | mappings: {"1": [x]}
+        | mappings: {"1": $A}
+        | mappings: x
+    a list that breaks the schema is refused @1.7
+        PUT /allocations/$vm {$1}
+        400 JSON does not validate
+        | allocations: [{resources: {VCPU: 1}}]
+        | allocations: [{resource_provider: {uuid: $host}}]
+        | allocations: [{resource_provider: {}, resources: {VCPU: 1}}]
+        | allocations: [{resource_provider: {uuid: x}, resources: {VCPU: 1}}]
+        | allocations: [{resource_provider: {uuid: $host}, resources: {}}]
+        | allocations: {$host: {resources: {VCPU: 1}}}
+        |
+    POST wants at least one consumer, by a uuid of 36 characters
+        POST /allocations $1
+        400 JSON does not validate
+        | {}
+        | []
+        | null
+        | {x: {}}
+        | {$A: {}}
+        | {$A: null}
+    PUT wants a uuid for the consumer @1.0,1.12,1.28,1.39
+        PUT /allocations/$1 CLAIM host VCPU=1
+        400 Malformed consumer_uuid
+        | not-a-uuid
+        | %20$vm
+        | 00000000-0000-0000-0000-00000000dea
+        | %C3%9C
+    an unknown provider is refused
+        $1 nowhere VCPU=1
+        400 Allocation for resource provider '$nowhere' that does not exist
+        | PUT /allocations/$vm CLAIM   | @1.0-
+        | POST /allocations CLAIMS vm: | @1.13-
+    an unknown class is refused
+        $1 host CUSTOM_NOT_THERE=1
+        400 $2
+        | PUT /allocations/$vm CLAIM   | Unable to allocate inventory for consumer $vm: No such
+            resource class CUSTOM_NOT_THERE | @1.0-
+        | POST /allocations CLAIMS vm: | Unable to allocate inventory No such resource class
+            CUSTOM_NOT_THERE | @1.13-
+    a class that the provider does not have is a conflict @1.0-
+        PUT /allocations/$vm CLAIM host VCPU=1 DISK_GB=1
+        409 Inventory for 'DISK_GB' on
+    faults of PUT: type, role, consumer, JSON, schema, provider, class, inventory, amount
+        > Content-Type: $1
+        > X-Roles: $2
+        PUT /allocations/$3 $4
+        $5
+        | text/plain       | nobody | nonsense | b'{' | 415 | @1.0,1.8,1.12,1.28,1.39
+        | application/json | nobody | nonsense | b'{' | 403 | @1.0,1.8,1.12,1.28,1.39
+        | application/json | admin  | nonsense | b'{' | 400 Malformed consumer_uuid | @1.0,1.28,1.39
+        | application/json | admin  | $vm | b'{' | 400 Malformed JSON | @1.0,1.8,1.12,1.28,1.39
+        | application/json | admin  | $vm | b'{}' | 400 not validate | @1.0,1.8,1.12,1.28,1.39
+        | application/json | admin  | $vm | CLAIM nowhere CUSTOM_X=9 {consumer_generation: 7}
+            | 409 placement.concurrent_update consumer generation conflict | @1.28,1.39
+        | application/json | admin  | $vm | CLAIM nowhere CUSTOM_NOT_THERE=9
+            | 400 that does not exist | @1.0,1.8,1.12,1.28,1.39
+        | application/json | admin  | $vm | CLAIM host CUSTOM_NOT_THERE=9
+            | 400 No such resource class | @1.0,1.8,1.12,1.28,1.39
+        | application/json | admin  | $vm | CLAIM host DISK_GB=9
+            | 409 Inventory for | @1.0,1.8,1.12,1.28,1.39
+        | application/json | admin  | $vm | CLAIM host VCPU=9
+            | 409 would exceed the capacity | @1.0,1.8,1.12,1.28,1.39
+        | application/json | admin  | $vm | CLAIM host VCPU=4 | 204 | @1.0,1.8,1.12,1.28,1.39
+    faults of POST: version, type, role, JSON, schema, all generations, provider, class, inventory
+        > Content-Type: $1
+        > X-Roles: $2
+        POST /allocations $3
+        $4
+        | text/plain       | nobody | b'{'  | 404 | @1.12
+        | text/plain       | nobody | b'{'  | 415
+        | application/json | nobody | b'{'  | 403
+        | application/json | admin  | b'{'  | 400 Malformed JSON
+        | application/json | admin  | b'{}' | 400 JSON does not validate
+        | application/json | admin  | CLAIMS a: nowhere CUSTOM_NOT_THERE=9; b: host VCPU=1
+            {consumer_generation: 7} | 409 placement.concurrent_update consumer generation conflict
+        | application/json | admin  | CLAIMS a: nowhere CUSTOM_NOT_THERE=9; b: host VCPU=1
+            | 400 that does not exist
+        | application/json | admin  | CLAIMS a: host CUSTOM_NOT_THERE=9; b: host VCPU=1
+            | 400 No such resource class
+        | application/json | admin  | CLAIMS a: host DISK_GB=9; b: host VCPU=1 | 409 Inventory for
+        | application/json | admin  | CLAIMS a: host VCPU=9; b: host VCPU=1
+            | 409 exceed the capacity
+        | application/json | admin  | CLAIMS a: host VCPU=3; b: host VCPU=1 | 204
+    """,
+    world=WORLD,
+)
+def test_refusals(rule: Rule, wire: Client) -> None:
+    """400 and 409, and in which order."""
+    rule.check(wire)
+
+
+@rules(
+    """
+    the operator says whose a consumer without an owner is
+        PUT /allocations/$vm CLAIM host VCPU=2 @1.7
+        204
+        GET /allocations/$vm
+        200 {project_id: no-project, user_id: no-user, ...}
+    """,
+    world="host VCPU=4",
+)
+def test_owners(rule: Rule, tmp_path: Path) -> None:
+    """Below 1.8 a body has neither project nor user; two options set them."""
+    rule.check(
+        serve(
+            tmp_path,
+            "[placement]\nincomplete_consumer_project_id = no-project\n"
+            "incomplete_consumer_user_id = no-user\n",
         )
-
-
-@pytest.mark.parametrize("version", versions("1.0"))
-def test_an_unknown_class_is_refused(api: Client, version: str) -> None:
-    """400; PUT names the consumer."""
-    body = claim_body(version, {provider(api, {"VCPU": 4}): {"CUSTOM_NOT_THERE": 1}})
-    answer = api.put(f"/allocations/{new_uuid()}", json=body, version=version)
-    assert_refused(
-        answer,
-        400,
-        "Unable to allocate inventory for consumer",
-        "No such resource class CUSTOM_NOT_THERE",
-        version=version,
     )
-    if at_least(version, "1.13"):
-        answer = api.post("/allocations", json={new_uuid(): body}, version=version)
-        assert_refused(
-            answer, 400, "Unable to allocate inventory", "CUSTOM_NOT_THERE", version=version
-        )
-
-
-@pytest.mark.parametrize("version", versions("1.0"))
-def test_a_class_that_the_provider_does_not_have_is_a_conflict(api: Client, version: str) -> None:
-    """409, and the message names the class."""
-    host = provider(api, {"VCPU": 4})
-    body = claim_body(version, {host: {"VCPU": 1, "DISK_GB": 1}})
-    answer = api.put(f"/allocations/{new_uuid()}", json=body, version=version)
-    assert_refused(answer, 409, "Inventory for 'DISK_GB' on", version=version)
-    assert used(api, host) == {"VCPU": 0}
-
-
-def test_numbers_with_a_zero_fraction_are_integers(api: Client) -> None:
-    """As JSON Schema defines integers (1.5)."""
-    host, holder = provider(api, {"VCPU": 4}), new_uuid()
-    body = claim_body("1.39", {host: {"VCPU": 2}})
-    body["allocations"][host]["resources"]["VCPU"] = 2.0
-    assert api.put(f"/allocations/{holder}", json=body).status == 204
-    assert held(api, holder) == {host: {"VCPU": 2}}
-
-
-def test_post_is_all_or_nothing(api: Client) -> None:
-    """If one consumer is refused, all are."""
-    host = provider(api, {"VCPU": 4})
-    before = generation(api, host)
-    one, two = new_uuid(), new_uuid()
-    body = {
-        one: claim_body("1.39", {host: {"VCPU": 1}}),
-        two: claim_body("1.39", {host: {"VCPU": 5}}),
-    }
-    assert api.post("/allocations", json=body).status == 409
-    assert held(api, one) == held(api, two) == {}
-    assert generation(api, host) == before
-
-
-def test_post_lets_consumers_swap(api: Client) -> None:
-    """All old allocations are removed before the new ones are checked."""
-    left, right = provider(api, {"VCPU": 4}), provider(api, {"VCPU": 4})
-    one, two = consumer(api, {left: {"VCPU": 4}}), consumer(api, {right: {"VCPU": 4}})
-    body = {
-        one: claim_body("1.39", {right: {"VCPU": 4}}, consumer_generation=1),
-        two: claim_body("1.39", {left: {"VCPU": 4}}, consumer_generation=1),
-    }
-    assert api.post("/allocations", json=body).status == 204
-    assert held(api, one) == {right: {"VCPU": 4}}
-    assert held(api, two) == {left: {"VCPU": 4}}
-
-
-def test_post_lets_one_consumer_hand_over_to_another(api: Client) -> None:
-    """As in a migration: the old consumer is emptied, and a new one gets its allocations."""
-    host = provider(api, {"VCPU": 4})
-    old, new = consumer(api, {host: {"VCPU": 4}}), new_uuid()
-    body = {
-        new: claim_body("1.39", {host: {"VCPU": 4}}),
-        old: claim_body("1.39", {}, consumer_generation=1),
-    }
-    assert api.post("/allocations", json=body).status == 204
-    assert held(api, new) == {host: {"VCPU": 4}}
-    assert held(api, old) == {}
-
-
-def test_two_new_consumers_cannot_overshoot_together(api: Client) -> None:
-    """The sums of a request are checked."""
-    host = provider(api, {"VCPU": 4})
-    body = {new_uuid(): claim_body("1.39", {host: {"VCPU": 3}}) for _ in range(2)}
-    answer = api.post("/allocations", json=body)
-    assert_refused(answer, 409, "The requested amount would exceed the capacity")
-    assert used(api, host) == {"VCPU": 0}
-
-
-@pytest.mark.parametrize("version", ["1.0", "1.8", "1.12", "1.28", "1.39"])
-def test_faults_of_put_are_found_in_order(api: Client, version: str) -> None:
-    """C P, the consumer's uuid, B, consumer generation, provider, class, then inventory."""
-    host, other_class = provider(api, {"VCPU": 4}), custom_class(api)
-
-    def body(claims: dict[str, dict[str, int]], seen: int | None = None) -> dict[str, Any]:
-        return claim_body(version, claims, consumer_generation=seen)
-
-    rows = [
-        Row("nothing", {}, 415),
-        Row("the content type", {"headers": JSON}, 403),
-        Row("the role", {"headers": ALLOWED}, 400, "Malformed consumer_uuid"),
-        Row("the consumer", {"path": f"/allocations/{new_uuid()}"}, 400, "Malformed JSON"),
-        Row("the JSON", {"body": b"{}"}, 400, "JSON does not validate"),
-    ]
-    if at_least(version, "1.28"):
-        stale = body({NOWHERE: {"CUSTOM_NOT_THERE": 9}}, seen=7)
-        rows.append(
-            Row("the schema", {"body": None, "json": stale}, 409, "consumer generation conflict")
-        )
-    unknown = [
-        ({NOWHERE: {"CUSTOM_NOT_THERE": 9}}, 400, "that does not exist"),
-        ({host: {"CUSTOM_NOT_THERE": 9}}, 400, "No such resource class"),
-        ({host: {other_class: 9}}, 409, "Inventory for"),
-        ({host: {"VCPU": 9}}, 409, "would exceed the capacity"),
-        ({host: {"VCPU": 4}}, 204, ""),
-    ]
-    rows += [
-        Row(
-            f"down to {says!r}",
-            {"path": f"/allocations/{new_uuid()}", "body": None, "json": body(claims)},
-            status,
-            says,
-        )
-        for claims, status, says in unknown
-    ]
-    ask = Ask(
-        "PUT",
-        "/allocations/nonsense",
-        version=version,
-        body=b"{",
-        headers=FORBIDDEN | TEXT,
-    )
-    assert_precedence(api, ask, rows)
-
-
-def test_faults_of_post_are_found_in_order(api: Client) -> None:
-    """V C P B, all consumer generations, then provider, class, inventory."""
-    host = provider(api, {"VCPU": 4})
-
-    def body(claims: dict[str, dict[str, int]], seen: int | None = None) -> dict[str, Any]:
-        return {
-            new_uuid(): claim_body("1.39", claims),
-            new_uuid(): claim_body("1.39", {host: {"VCPU": 1}}, consumer_generation=seen),
-        }
-
-    stale = body({NOWHERE: {"CUSTOM_NOT_THERE": 9}}, seen=7)
-    assert_precedence(
-        api,
-        Ask("POST", "/allocations", version="1.12", body=b"{", headers=FORBIDDEN | TEXT),
-        [
-            Row("nothing", {}, 404),
-            Row("the microversion", {"version": "1.39"}, 415),
-            Row("the content type", {"headers": JSON}, 403),
-            Row("the role", {"headers": ALLOWED}, 400, "Malformed JSON"),
-            Row("the JSON", {"body": b"{}"}, 400, "JSON does not validate"),
-            Row("the schema", {"body": None, "json": stale}, 409, "consumer generation conflict"),
-            Row(
-                "the generation of the second",
-                {"json": body({NOWHERE: {"CUSTOM_NOT_THERE": 9}})},
-                400,
-                "that does not exist",
-            ),
-            Row(
-                "the provider",
-                {"json": body({host: {"CUSTOM_NOT_THERE": 9}})},
-                400,
-                "No such resource class",
-            ),
-            Row("the class", {"json": body({host: {"DISK_GB": 9}})}, 409, "Inventory for"),
-            Row("the inventory", {"json": body({host: {"VCPU": 9}})}, 409, "exceed the capacity"),
-            Row("the amount", {"json": body({host: {"VCPU": 3}})}, 204),
-        ],
-    )
-
-
-def test_a_stale_generation_carries_its_own_code(api: Client) -> None:
-    """`placement.concurrent_update`: clients tell it from a full host by the code."""
-    host = provider(api, {"VCPU": 4})
-    body = claim_body("1.39", {host: {"VCPU": 1}}, consumer_generation=3)
-    answer = api.put(f"/allocations/{new_uuid()}", json=body)
-    assert_refused(
-        answer,
-        409,
-        "consumer generation conflict",
-        "expected null but got 3",
-        code=CONCURRENT_UPDATE,
-    )
-
-
-@pytest.mark.parametrize("left_out", ["project_id", "user_id"])
-def test_a_claim_belongs_to_somebody_from_1_8(api: Client, left_out: str) -> None:
-    """Both project and user are required."""
-    project = LEFT_OUT if left_out == "project_id" else "p"
-    user = LEFT_OUT if left_out == "user_id" else "u"
-    body = claim_body("1.8", {provider(api, {"VCPU": 1}): {"VCPU": 1}}, project=project, user=user)
-    answer = api.put(f"/allocations/{new_uuid()}", json=body, version="1.8")
-    assert_refused(answer, 400, f"'{left_out}' is a required property", version="1.8")

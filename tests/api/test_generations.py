@@ -1,218 +1,228 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the generation of a provider changes.
+"""How generations of providers and consumers are asked for, and how they change.
 
-Source: rest-api.md 1.15.
+Source: rest-api.md 1.15, 10.3, 10.5, 10.6.
 """
-
-from typing import Any
 
 import pytest
 
-from tests.api.answers import CONCURRENT_UPDATE, assert_refused
-from tests.api.claims import claim_body, consumer
-from tests.api.versions import versions
-from tests.api.worlds import (
-    custom_trait,
-    done,
-    generation,
-    new_name,
-    new_uuid,
-    provider,
-    put_aggregates,
-    put_inventories,
-    put_traits,
-)
+from tests.api.wire import Rule, rules
 from tests.client import Client
-from tests.routes import VERSIONS
 
-#: What PUT takes, beside the generation, by the last part of the path.
-GUARDED: dict[str, dict[str, Any]] = {
-    "inventories": {"inventories": {"VCPU": {"total": 2}}},
-    "inventories/VCPU": {"total": 2},
-    "aggregates": {"aggregates": []},
-    "traits": {"traits": ["HW_CPU_X86_AVX2"]},
-}
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_new_provider_is_at_0(api: Client, version: str) -> None:
-    """At every version, also for a child."""
-    root = provider(api)
-    child = provider(api, parent=root)
-    assert api.get(f"/resource_providers/{root}", version=version).json["generation"] == 0
-    assert generation(api, child) == 0
+WORLD = """
+    host   VCPU=1  DISK_GB=1
+      child
+    busy   VCPU=4(used:1)  MEMORY_MB=4
+    pool   DISK_GB=4
+    empty
+"""
 
 
-@pytest.mark.parametrize("seen", [0, 2, 100, -1])
-@pytest.mark.parametrize("part", GUARDED)
-def test_a_generation_that_is_not_the_present_one_is_a_conflict(
-    api: Client, part: str, seen: int
-) -> None:
-    """The client must have read the current state; nothing changes."""
-    uuid = provider(api, {"VCPU": 1})
-    body = GUARDED[part] | {"resource_provider_generation": seen}
-    before = api.get(f"/resource_providers/{uuid}/{part}").json
-    answer = api.put(f"/resource_providers/{uuid}/{part}", json=body)
-    assert_refused(answer, 409, code=CONCURRENT_UPDATE)
-    assert api.get(f"/resource_providers/{uuid}/{part}").json == before
+@rules(
+    """
+    a new provider is at 0 @1.0-
+        GET $1
+        200 {generation: 0, ...}
+        | $empty
+        | $child
+    a generation that is not the present one is a conflict
+        PUT $host/$1, seen: $2}
+        409 placement.concurrent_update
+        | inventories {inventories: {VCPU: {total: 2}}  | 0
+        | inventories {inventories: {VCPU: {total: 2}}  | 2
+        | inventories {inventories: {VCPU: {total: 2}}  | 100
+        | inventories {inventories: {VCPU: {total: 2}}  | -1
+        | inventories/VCPU {total: 2                    | 0
+        | inventories/VCPU {total: 2                    | 2
+        | inventories/VCPU {total: 2                    | -1
+        | aggregates {aggregates: []                    | 0
+        | aggregates {aggregates: []                    | 2
+        | aggregates {aggregates: []                    | -1
+        | traits {traits: [HW_CPU_X86_AVX2]             | 0
+        | traits {traits: [HW_CPU_X86_AVX2]             | 2
+        | traits {traits: [HW_CPU_X86_AVX2]             | -1
+    an accepted change counts once and is told, and the same again too, but for traits
+        PUT $host/$1, seen: 1}
+        200 {seen: 2, ...}
+        GET $host
+        200 {generation: 2, ...}
+        PUT $host/$1, seen: 2}
+        200 {seen: $2, ...}
+        GET $host
+        200 {generation: $2, ...}
+        | inventories {inventories: {VCPU: {total: 2}}        | 3
+        | inventories/VCPU {total: 2                          | 3
+        | aggregates {aggregates: [$A]                        | 3
+        | aggregates {aggregates: []                          | 3
+        | traits {traits: [HW_CPU_X86_AVX2, HW_CPU_X86_AVX]   | 2
+    the same traits in another order, or none again, do not count
+        PUT $empty/traits {traits: [], seen: 0}
+        200 {traits: [], seen: 0}
+        PUT $empty/traits {traits: [HW_CPU_X86_AVX2, HW_CPU_X86_AVX], seen: 0}
+        200 {traits: _, seen: 1}
+        PUT $empty/traits {traits: [HW_CPU_X86_AVX, HW_CPU_X86_AVX2, HW_CPU_X86_AVX], seen: 1}
+        200 {traits: _, seen: 1}
+        PUT $empty/traits {traits: [HW_CPU_X86_AVX], seen: 1}
+        200 {traits: _, seen: 2}
+    a new inventory counts and asks for nothing
+        POST $empty/inventories {resource_class: VCPU, total: 1, seen: 77}
+        201 {seen: 1, ...}
+        POST $empty/inventories {resource_class: DISK_GB, total: 1}
+        201 {seen: 2, ...}
+    deleted inventories count, even if there are none
+        DELETE $host/inventories/VCPU
+        204
+        GET $host
+        200 {generation: 2, ...}
+        DELETE $host/inventories
+        204
+        GET $host
+        200 {generation: 3, ...}
+        DELETE $host/inventories
+        204
+        GET $host
+        200 {generation: 4, ...}
+    deleted traits count, if there were any
+        PUT $empty/traits {traits: [HW_CPU_X86_AVX2], seen: 0}
+        200
+        DELETE $empty/traits
+        204
+        GET $empty
+        200 {generation: 2, ...}
+        DELETE $empty/traits
+        204
+        GET $empty
+        200 {generation: 2, ...}
+    a new name or place does not count, nor do children and names that come and go
+        PUT $empty {name: $new, parent_provider_uuid: $host}
+        200 {generation: 0, ...}
+        DELETE $child
+        204
+        PUT /traits/$CUSTOM_A
+        201
+        DELETE /traits/$CUSTOM_A
+        204
+        GET $host
+        200 {generation: 1, ...}
+        GET $empty
+        200 {generation: 0, ...}
+    """,
+    world=WORLD,
+)
+def test_of_providers(rule: Rule, wire: Client) -> None:
+    """The rows of the table."""
+    rule.check(wire)
 
 
-@pytest.mark.parametrize("part", GUARDED)
-def test_an_accepted_change_counts_once_and_is_told(api: Client, part: str) -> None:
-    """It is incremented by one, and the response has the new value."""
-    uuid = provider(api, {"VCPU": 1})
-    body = GUARDED[part] | {"resource_provider_generation": 1}
-    answer = done(api.put(f"/resource_providers/{uuid}/{part}", json=body), 200)
-    assert answer.json["resource_provider_generation"] == 2
-    assert generation(api, uuid) == 2
+@rules(
+    """
+    a claim counts once for each provider it names, also if it is the same again
+        PUT /allocations/$vm CLAIM busy VCPU=1 MEMORY_MB=1 pool DISK_GB=1
+        204
+        PUT /allocations/$vm CLAIM busy VCPU=1 MEMORY_MB=1 pool DISK_GB=1 {$1}
+        204
+        GET $busy
+        200 {generation: 5, ...}
+        GET $pool
+        200 {generation: 3, ...}
+        GET /allocations/$vm @1.39
+        200 {consumer_generation: 2, ...}
+        |                        | @1.0,1.12,1.27
+        | consumer_generation: 1 | @1.28,1.39
+    a claim does not count for the provider that it leaves, only for where it goes
+        PUT /allocations/$busy.consumer CLAIM pool DISK_GB=1 {consumer_generation: 1}
+        204
+        GET $busy
+        200 {generation: 3, ...}
+        GET $pool
+        200 {generation: 2, ...}
+    emptying a consumer counts for the providers that it held, and DELETE does not
+        $1
+        204
+        GET $busy
+        200 {generation: $2, ...}
+        | PUT /allocations/$busy.consumer CLAIM {consumer_generation: 1}    | 4
+        | POST /allocations CLAIMS busy.consumer: {consumer_generation: 1}  | 4
+        | DELETE /allocations/$busy.consumer                                | 3
+    a provider named by several consumers counts once
+        POST /allocations CLAIMS one: busy VCPU=1; two: busy VCPU=1; three: busy VCPU=1
+        204
+        GET $busy
+        200 {generation: 4, ...}
+    a new consumer is announced by null, and is at 1 after its first write @1.28-
+        $1 busy VCPU=1 {consumer_generation: 0}
+        409 placement.concurrent_update consumer generation conflict ... expected null but got 0
+        $1 busy VCPU=1 {consumer_generation: 1}
+        409 placement.concurrent_update consumer generation conflict ... expected null but got 1
+        $1 busy VCPU=1 {consumer_generation: -1}
+        409 placement.concurrent_update consumer generation conflict ... expected null but got -1
+        $1 busy VCPU=1 {consumer_generation: null}
+        204
+        GET /allocations/$vm @1.39
+        200 {consumer_generation: 1, ...}
+        | PUT /allocations/$vm CLAIM
+        | POST /allocations CLAIMS vm:
+    a consumer is written by whoever saw its last state, and so emptied @1.28-
+        $1 $2 {consumer_generation: 0}
+        409 placement.concurrent_update consumer generation conflict ... expected 1 but got 0
+        $1 $2 {consumer_generation: 2}
+        409 placement.concurrent_update consumer generation conflict ... expected 1 but got 2
+        $1 $2 {consumer_generation: null}
+        409 placement.concurrent_update consumer generation conflict ... expected 1 but got
+        $1 $2 {consumer_generation: 1099511627776}
+        409 placement.concurrent_update consumer generation conflict ... expected 1 but got
+        $1 busy VCPU=2 {consumer_generation: 1}
+        204
+        GET /allocations/$busy.consumer @1.39
+        200 {consumer_generation: 2, ...}
+        | PUT /allocations/$busy.consumer CLAIM    | busy VCPU=2
+        | PUT /allocations/$busy.consumer CLAIM    |
+        | POST /allocations CLAIMS busy.consumer:  | busy VCPU=2
+        | POST /allocations CLAIMS busy.consumer:  |
+    nobody asks for it before 1.28, and it counts
+        $1 busy VCPU=2
+        204
+        $1 busy VCPU=2
+        204
+        GET /allocations/$busy.consumer @1.39
+        200 {consumer_generation: 3, ...}
+        | PUT /allocations/$busy.consumer CLAIM   | @1.0-1.27
+        | POST /allocations CLAIMS busy.consumer: | @1.13-1.27
+    a consumer that was deleted starts again
+        DELETE /allocations/$busy.consumer
+        204
+        PUT /allocations/$busy.consumer CLAIM busy VCPU=1
+        204
+        GET /allocations/$busy.consumer
+        200 {consumer_generation: 1, ...}
+    """,
+    world=WORLD,
+)
+def test_of_claims(rule: Rule, wire: Client) -> None:
+    """The rows of the table."""
+    rule.check(wire)
 
 
-def test_the_same_inventories_count_again(api: Client) -> None:
-    """PUT increments even if nothing changes."""
-    uuid = provider(api)
-    put_inventories(api, uuid, {"VCPU": 1})
-    put_inventories(api, uuid, {"VCPU": 1})
-    assert generation(api, uuid) == 2
-    body = {"total": 1, "resource_provider_generation": 2}
-    done(api.put(f"/resource_providers/{uuid}/inventories/VCPU", json=body), 200)
-    assert generation(api, uuid) == 3
-
-
-def test_the_same_aggregates_count_again(api: Client) -> None:
-    """From 1.19 on, PUT increments even if nothing changes."""
-    uuid, aggregate = provider(api), new_uuid()
-    put_aggregates(api, uuid, [aggregate])
-    put_aggregates(api, uuid, [aggregate])
-    assert generation(api, uuid) == 2
-    put_aggregates(api, uuid, [])
-    put_aggregates(api, uuid, [])
-    assert generation(api, uuid) == 4
-
-
-def test_the_same_traits_do_not_count_again(api: Client) -> None:
-    """PUT increments only if the set changes; order does not matter."""
-    uuid = provider(api)
-    a, b = custom_trait(api), custom_trait(api)
-    put_traits(api, uuid, [])
-    assert generation(api, uuid) == 0
-    put_traits(api, uuid, [a, b])
-    put_traits(api, uuid, [b, a, a])
-    assert generation(api, uuid) == 1
-    put_traits(api, uuid, [b])
-    assert generation(api, uuid) == 2
-
-
-def test_a_new_inventory_counts_and_asks_for_nothing(api: Client) -> None:
-    """A generation in the body of POST is ignored."""
-    uuid = provider(api)
-    path = f"/resource_providers/{uuid}/inventories"
-    record = {"resource_class": "VCPU", "total": 1, "resource_provider_generation": 77}
-    assert done(api.post(path, json=record), 201).json["resource_provider_generation"] == 1
-    record = {"resource_class": "DISK_GB", "total": 1}
-    assert done(api.post(path, json=record), 201).json["resource_provider_generation"] == 2
-
-
-def test_deleted_inventories_count(api: Client) -> None:
-    """Deleting one, and deleting all, even if there are none."""
-    uuid = provider(api, {"VCPU": 1, "DISK_GB": 1})
-    done(api.delete(f"/resource_providers/{uuid}/inventories/VCPU"), 204)
-    assert generation(api, uuid) == 2
-    done(api.delete(f"/resource_providers/{uuid}/inventories"), 204)
-    assert generation(api, uuid) == 3
-    done(api.delete(f"/resource_providers/{uuid}/inventories"), 204)
-    assert generation(api, uuid) == 4
-
-
-def test_deleted_traits_count_if_there_were_any(api: Client) -> None:
-    """The second time there are none."""
-    uuid = provider(api, traits=["HW_CPU_X86_AVX2"])
-    done(api.delete(f"/resource_providers/{uuid}/traits"), 204)
-    assert generation(api, uuid) == 2
-    done(api.delete(f"/resource_providers/{uuid}/traits"), 204)
-    assert generation(api, uuid) == 2
-
-
-@pytest.mark.parametrize("version", versions("1.1", "1.18"))
-def test_aggregates_do_not_count_below_1_19(api: Client, version: str) -> None:
-    """The generation is neither checked nor incremented."""
-    uuid = provider(api)
-    path = f"/resource_providers/{uuid}/aggregates"
-    done(api.put(path, json=[new_uuid()], version=version), 200)
-    assert generation(api, uuid) == 0
-
-
-def test_a_new_name_or_place_does_not_count(api: Client) -> None:
-    """Renaming and moving change no generations, including those of parents."""
-    uuid, parent = provider(api), provider(api)
-    body = {"name": new_name(), "parent_provider_uuid": parent}
-    assert done(api.put(f"/resource_providers/{uuid}", json=body), 200).json["generation"] == 0
-    assert (generation(api, uuid), generation(api, parent)) == (0, 0)
-
-
-def test_definitions_and_other_providers_do_not_count(api: Client) -> None:
-    """Children and names may be created and deleted."""
-    uuid = provider(api)
-    child = provider(api, parent=uuid)
-    trait = custom_trait(api)
-    done(api.delete(f"/resource_providers/{child}"), 204)
-    done(api.delete(f"/traits/{trait}"), 204)
-    assert generation(api, uuid) == 0
-
-
-def test_a_claim_counts_once_for_each_provider_it_names(api: Client) -> None:
-    """For any number of classes on it."""
-    a, b = provider(api, {"VCPU": 4, "DISK_GB": 4}), provider(api, {"VCPU": 4})
-    consumer(api, {a: {"VCPU": 1, "DISK_GB": 1}, b: {"VCPU": 1}})
-    assert (generation(api, a), generation(api, b)) == (2, 2)
-
-
-def test_a_claim_does_not_count_for_the_provider_that_it_leaves(api: Client) -> None:
-    """Only the new provider is incremented; the old one is when the consumer is emptied."""
-    old, new = provider(api, {"VCPU": 4}), provider(api, {"VCPU": 4})
-    holder = consumer(api, {old: {"VCPU": 1}})
-    moved = claim_body("1.39", {new: {"VCPU": 1}}, consumer_generation=1)
-    done(api.put(f"/allocations/{holder}", json=moved), 204)
-    assert (generation(api, old), generation(api, new)) == (2, 2)
-    emptied = claim_body("1.39", {}, consumer_generation=2)
-    done(api.put(f"/allocations/{holder}", json=emptied), 204)
-    assert (generation(api, old), generation(api, new)) == (2, 3)
-
-
-def test_a_deleted_claim_does_not_count(api: Client) -> None:
-    """DELETE /allocations changes no provider's generation."""
-    uuid = provider(api, {"VCPU": 4})
-    done(api.delete(f"/allocations/{consumer(api, {uuid: {'VCPU': 1}})}"), 204)
-    assert generation(api, uuid) == 2
-
-
-def test_a_consumer_counts_its_writes(api: Client) -> None:
-    """It is 1 after the first write, and starts again once the consumer is deleted."""
-    uuid = provider(api, {"VCPU": 4})
-    holder = consumer(api, {uuid: {"VCPU": 1}})
-    path = f"/allocations/{holder}"
-    assert api.get(path).json["consumer_generation"] == 1
-    body = claim_body("1.39", {uuid: {"VCPU": 1}}, consumer_generation=1)
-    done(api.put(path, json=body), 204)
-    assert api.get(path).json["consumer_generation"] == 2
-    old = claim_body("1.27", {uuid: {"VCPU": 2}})
-    done(api.put(path, json=old, version="1.27"), 204)
-    assert api.get(path).json["consumer_generation"] == 3
-    done(api.delete(path), 204)
-    body = claim_body("1.39", {uuid: {"VCPU": 1}}, consumer_generation=None)
-    done(api.put(path, json=body), 204)
-    assert api.get(path).json["consumer_generation"] == 1
-
-
-def test_a_refused_change_does_not_count(api: Client) -> None:
-    """Whatever the reason."""
-    uuid = provider(api, {"VCPU": 1})
-    here = f"/resource_providers/{uuid}"
-    seen = {"resource_provider_generation": 1}
-    assert (
-        api.post(f"{here}/inventories", json={"resource_class": "VCPU", "total": 1}).status == 409
-    )
-    assert api.put(f"{here}/traits", json={"traits": ["NO_SUCH"], **seen}).status == 400
-    assert api.put(f"{here}/aggregates", json={"aggregates": ["x"], **seen}).status == 400
-    assert api.delete(f"{here}/inventories/DISK_GB").status == 404
-    assert api.put(f"/allocations/{new_uuid()}", json={}).status == 400
-    assert generation(api, uuid) == 1
+@pytest.mark.deliberately_different("a failed or empty write leaves no consumer behind (10.6, D)")
+@rules(
+    """
+    a claim on an unknown provider leaves no consumer behind
+        $1 nowhere VCPU=1
+        400
+        $1 busy VCPU=1
+        204
+        | PUT /allocations/$vm CLAIM
+        | POST /allocations CLAIMS vm:
+    emptying a consumer that is not there leaves none behind
+        $1
+        204
+        $1 busy VCPU=1
+        204
+        | PUT /allocations/$vm CLAIM
+        | POST /allocations CLAIMS vm:
+    """,
+    world=WORLD,
+)
+def test_nothing_is_left_behind(rule: Rule, wire: Client) -> None:
+    """The next attempt creates it."""
+    rule.check(wire)

@@ -1,428 +1,271 @@
 # SPDX-License-Identifier: Apache-2.0
 """The order of errors on the routes of providers and traits.
 
-Each table sends a request with every fault at once; each row repairs one of them and names the next
-response. Other routes have theirs in the tests of their resources.
+Each rule sends a request with every fault at once; each case repairs one of them. Other routes have
+theirs in the tests of their resources.
 
 Source: rest-api.md 1.14.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
-import pytest
-
-from tests.api.precedence import ALLOWED, FORBIDDEN, JSON, TEXT, Ask, Row, assert_precedence
-from tests.api.worlds import (
-    NOWHERE,
-    custom_trait,
-    new_custom_name,
-    new_name,
-    new_uuid,
-    provider,
-)
+from tests.api.wire import Rule, rules
 from tests.client import Client
 
-PLAIN = {"Accept": "text/plain"}
-TAKES_JSON = {"Accept": "application/json"}
-NO_TOKEN = {"X-Auth-Token": None}
-
-STALE = "resource provider generation conflict"
-AGAIN = "Please update the generation and try again."
+WORLD = "host  VCPU=1\nother"
 
 
-def test_the_layers_are_passed_from_the_outside_in(api: Client) -> None:
-    """Token, version, the checks of the body, the path, the method, policy."""
-    broken: dict[str, Any] = {"version": "1.x", "body": b"{}", "headers": NO_TOKEN}
-
-    def answer(method: str, path: str) -> int:
-        return api.request(method, path, **broken).status
-
-    assert answer("PATCH", "/no/such/path") == 401
-    broken["headers"] = FORBIDDEN
-    assert answer("PATCH", "/no/such/path") == 400
-    broken["version"] = "1.40"
-    assert answer("PATCH", "/no/such/path") == 406
-    broken["version"] = "1.39"
-    assert answer("PATCH", "/no/such/path") == 400
-    broken["headers"] = FORBIDDEN | TEXT
-    assert answer("PATCH", "/no/such/path") == 404
-    assert answer("PATCH", "/resource_providers") == 405
-    assert answer("POST", "/resource_providers") == 415
-    broken["headers"] = FORBIDDEN | JSON
-    assert answer("POST", "/resource_providers") == 403
-    broken["headers"] = ALLOWED | JSON
-    assert answer("POST", "/resource_providers") == 400
-
-
-def test_list_providers(api: Client) -> None:
-    """A P B."""
-    assert_precedence(
-        api,
-        Ask("GET", "/resource_providers?uuid=x", headers=FORBIDDEN | PLAIN),
-        [
-            Row("nothing", {}, 406),
-            Row("accept", {"headers": TAKES_JSON}, 403),
-            Row("the role", {"headers": ALLOWED}, 400),
-            Row("the query", {"path": f"/resource_providers?uuid={NOWHERE}"}, 200),
-        ],
-    )
-
-
-def test_make_a_provider(api: Client) -> None:
-    """C P B, then the parent, then taken names."""
-    name = new_name()
-    uuid = provider(api, name=name)
-    body = {"name": name, "parent_provider_uuid": NOWHERE}
-    assert_precedence(
-        api,
-        Ask("POST", "/resource_providers", body=b"{", headers=FORBIDDEN | TEXT),
-        [
-            Row("nothing", {}, 415),
-            Row("the content type", {"headers": JSON}, 403),
-            Row("the role", {"headers": ALLOWED}, 400, "Malformed JSON"),
-            Row("the JSON", {"body": b"{}"}, 400, "JSON does not validate"),
-            Row("the schema", {"body": None, "json": body}, 400, "parent provider UUID"),
-            Row("the parent", {"json": body | {"parent_provider_uuid": uuid}}, 409),
-            Row("the name", {"json": {"name": new_name(), "parent_provider_uuid": uuid}}, 200),
-        ],
-    )
-
-
-@pytest.mark.parametrize(
-    "part", ["", "/inventories", "/inventories/VCPU", "/usages", "/allocations"]
+@rules(
+    """
+    the layers are passed from the outside in: token, version, body, path, method, type, role
+        > X-Auth-Token: $1
+        > X-Roles: $2
+        > Content-Type: $3
+        > OpenStack-API-Version: placement $4
+        $5 b'{}'
+        $6
+        |       | admin  |                  | 1.x  | PATCH /no/such/path       | 401
+        | admin | nobody |                  | 1.x  | PATCH /no/such/path       | 400
+        | admin | nobody |                  | 1.40 | PATCH /no/such/path       | 406
+        | admin | nobody |                  | 1.39 | PATCH /no/such/path       | 400
+        | admin | nobody | text/plain       | 1.39 | PATCH /no/such/path       | 404
+        | admin | nobody | text/plain       | 1.39 | PATCH /resource_providers | 405
+        | admin | nobody | text/plain       | 1.39 | POST /resource_providers  | 415
+        | admin | nobody | application/json | 1.39 | POST /resource_providers  | 403
+        | admin | admin  | application/json | 1.39 | POST /resource_providers  | 400
+    list providers: Accept, role, query
+        > Accept: $1
+        > X-Roles: $2
+        GET /resource_providers?uuid=$3
+        $4
+        | text/plain       | nobody | x    | 406
+        | application/json | nobody | x    | 403
+        | application/json | admin  | x    | 400
+        | application/json | admin  | $new | 200
+    read what a provider has: Accept, role, provider
+        > Accept: text/plain
+        > X-Roles: nobody
+        GET /resource_providers/$nowhere$1
+        406
+        > Accept: application/json
+        > X-Roles: nobody
+        GET /resource_providers/$nowhere$1
+        403
+        GET /resource_providers/$nowhere$1
+        404 No resource provider with uuid
+        GET $host$1
+        200
+        |
+        | /inventories
+        | /usages
+        | /allocations
+        | /aggregates
+        | /traits
+    make a provider: type, role, JSON, schema, parent, name
+        > Content-Type: $1
+        > X-Roles: $2
+        POST /resource_providers $3
+        $4
+        | text/plain       | nobody | b'{'  | 415
+        | application/json | nobody | b'{'  | 403
+        | application/json | admin  | b'{'  | 400 Malformed JSON
+        | application/json | admin  | b'{}' | 400 JSON does not validate
+        | application/json | admin  | {name: $host.name, parent_provider_uuid: $nowhere}
+            | 400 parent provider UUID
+        | application/json | admin  | {name: $host.name, parent_provider_uuid: $host}
+            | 409 placement.duplicate_name
+        | application/json | admin  | {name: $new, parent_provider_uuid: $host} | 200
+    rename a provider: type, role, provider, JSON, schema, name
+        > Content-Type: $1
+        > X-Roles: $2
+        PUT /resource_providers/$3 $4
+        $5
+        | text/plain       | nobody | $nowhere | b'{' | 415
+        | application/json | nobody | $nowhere | b'{' | 403
+        | application/json | admin  | $nowhere | b'{' | 404
+        | application/json | admin  | $host | b'{'  | 400 Malformed JSON
+        | application/json | admin  | $host | b'{}' | 400 JSON does not validate
+        | application/json | admin  | $host | {name: $other.name} | 409 placement.duplicate_name
+        | application/json | admin  | $host | {name: $new} | 200
+    delete what a provider has: role, provider; Accept is ignored
+        > X-Roles: nobody
+        DELETE /resource_providers/$nowhere$1
+        403
+        DELETE /resource_providers/$nowhere$1
+        404 No resource provider with uuid
+        > Accept: text/plain
+        DELETE $host$1
+        204
+        |
+        | /inventories/VCPU
+        | /inventories
+        | /traits
+    read or delete one inventory: role, provider
+        > X-Roles: nobody
+        GET /resource_providers/$nowhere/inventories/VCPU
+        403
+        GET /resource_providers/$nowhere/inventories/VCPU
+        404 No resource provider with uuid
+    delete all inventories: microversion, role, provider
+        > X-Roles: $1
+        DELETE /resource_providers/$2/inventories
+        $3
+        | nobody | $nowhere | 405 | @1.4
+        | nobody | $nowhere | 403 | @1.5
+        | admin  | $nowhere | 404 | @1.5
+        | admin  | $host    | 204 | @1.5
+    add an inventory: type, role, provider, JSON, schema, capacity, class, whether it is there
+        > Content-Type: $1
+        > X-Roles: $2
+        POST /resource_providers/$3/inventories $4
+        $5
+        | text/plain       | nobody | $nowhere | b'{' | 415
+        | application/json | nobody | $nowhere | b'{' | 403
+        | application/json | admin  | $nowhere | b'{' | 404
+        | application/json | admin  | $host | b'{'  | 400 Malformed JSON
+        | application/json | admin  | $host | b'{}' | 400 JSON does not validate
+        | application/json | admin  | $host | {resource_class: $CUSTOM_N, total: 1, reserved: 2}
+            | 400 greater than total
+        | application/json | admin  | $host | {resource_class: $CUSTOM_N, total: 1} | 400 $CUSTOM_N
+        | application/json | admin  | $host | {resource_class: VCPU, total: 1}
+            | 409 placement.concurrent_update
+        | application/json | admin  | $host | {resource_class: DISK_GB, total: 1} | 201 _
+    replace all inventories: type, role, provider, JSON, schema, generation, capacity, class
+        > Content-Type: $1
+        > X-Roles: $2
+        PUT /resource_providers/$3/inventories $4
+        $5
+        | text/plain       | nobody | $nowhere | b'{' | 415
+        | application/json | nobody | $nowhere | b'{' | 403
+        | application/json | admin  | $nowhere | b'{' | 404
+        | application/json | admin  | $host | b'{'  | 400 Malformed JSON
+        | application/json | admin  | $host | b'{}' | 400 JSON does not validate
+        | application/json | admin  | $host
+            | {inventories: {$CUSTOM_N: {total: 1, reserved: 2}}, seen: 7}
+            | 409 placement.concurrent_update resource provider generation conflict
+        | application/json | admin  | $host
+            | {inventories: {$CUSTOM_N: {total: 1, reserved: 2}}, seen: 1} | 400 greater than total
+        | application/json | admin  | $host | {inventories: {$CUSTOM_N: {total: 1}}, seen: 1}
+            | 400 Unknown resource class
+        | application/json | admin  | $host | {inventories: {VCPU: {total: 1}}, seen: 1} | 200
+    replace one inventory: type, role, provider, JSON, schema, generation, capacity, class
+        > Content-Type: $1
+        > X-Roles: $2
+        PUT /resource_providers/$3/inventories/$4 $5
+        $6
+        | text/plain       | nobody | $nowhere | $CUSTOM_N | b'{' | 415
+        | application/json | nobody | $nowhere | $CUSTOM_N | b'{' | 403
+        | application/json | admin  | $nowhere | $CUSTOM_N | b'{' | 404 No resource provider
+        | application/json | admin  | $host | $CUSTOM_N | b'{'  | 400 Malformed JSON
+        | application/json | admin  | $host | $CUSTOM_N | b'{}' | 400 JSON does not validate
+        | application/json | admin  | $host | $CUSTOM_N | {total: 1, reserved: 2, seen: 7}
+            | 409 placement.concurrent_update resource provider generation conflict
+        | application/json | admin  | $host | $CUSTOM_N | {total: 1, reserved: 2, seen: 1}
+            | 400 greater than total
+        | application/json | admin  | $host | $CUSTOM_N | {total: 1, seen: 1}
+            | 404 No such resource class
+        | application/json | admin  | $host | DISK_GB | {total: 1, seen: 1}
+            | 400 No inventory record
+        | application/json | admin  | $host | VCPU | {total: 1, seen: 1} | 200
+    """,
+    world=WORLD,
 )
-def test_read_what_a_provider_has(api: Client, part: str) -> None:
-    """A P L."""
-    uuid = provider(api, {"VCPU": 1})
-    assert_precedence(
-        api,
-        Ask("GET", f"/resource_providers/{NOWHERE}{part}", headers=FORBIDDEN | PLAIN),
-        [
-            Row("nothing", {}, 406),
-            Row("accept", {"headers": TAKES_JSON}, 403),
-            Row("the role", {"headers": ALLOWED}, 404),
-            Row("the provider", {"path": f"/resource_providers/{uuid}{part}"}, 200),
-        ],
-    )
+def test_providers(rule: Rule, wire: Client) -> None:
+    """Providers, and their inventories."""
+    rule.check(wire)
 
 
-def test_rename_a_provider(api: Client) -> None:
-    """C P L B, then taken names."""
-    taken = new_name()
-    provider(api, name=taken)
-    uuid = provider(api)
-    assert_precedence(
-        api,
-        Ask("PUT", f"/resource_providers/{NOWHERE}", body=b"{", headers=FORBIDDEN | TEXT),
-        [
-            Row("nothing", {}, 415),
-            Row("the content type", {"headers": JSON}, 403),
-            Row("the role", {"headers": ALLOWED}, 404),
-            Row("the provider", {"path": f"/resource_providers/{uuid}"}, 400, "Malformed JSON"),
-            Row("the JSON", {"body": b"{}"}, 400, "JSON does not validate"),
-            Row("the schema", {"body": None, "json": {"name": taken}}, 409),
-            Row("the name", {"json": {"name": new_name()}}, 200),
-        ],
-    )
-
-
-@pytest.mark.parametrize("part", ["", "/inventories/VCPU", "/inventories", "/traits"])
-def test_delete_what_a_provider_has(api: Client, part: str) -> None:
-    """P L; `Accept` is ignored."""
-    uuid = provider(api, {"VCPU": 1})
-    assert_precedence(
-        api,
-        Ask("DELETE", f"/resource_providers/{NOWHERE}{part}", headers=FORBIDDEN),
-        [
-            Row("nothing", {}, 403),
-            Row("the role", {"headers": ALLOWED}, 404),
-            Row("the provider", {"path": f"/resource_providers/{uuid}{part}"}, 204),
-        ],
-    )
-
-
-def test_delete_all_inventories(api: Client) -> None:
-    """V P L, where V is 405."""
-    uuid = provider(api, {"VCPU": 1})
-    assert_precedence(
-        api,
-        Ask(
-            "DELETE", f"/resource_providers/{NOWHERE}/inventories", version="1.4", headers=FORBIDDEN
-        ),
-        [
-            Row("nothing", {}, 405),
-            Row("the microversion", {"version": "1.5"}, 403),
-            Row("the role", {"headers": ALLOWED}, 404),
-            Row("the provider", {"path": f"/resource_providers/{uuid}/inventories"}, 204),
-        ],
-    )
-
-
-def test_add_an_inventory(api: Client) -> None:
-    """C P L B, then capacity, the class, and whether the inventory exists."""
-    uuid = provider(api, {"VCPU": 1})
-    path = f"/resource_providers/{uuid}/inventories"
-    missing = new_custom_name()
-    body = {"resource_class": missing, "total": 1, "reserved": 2}
-    assert_precedence(
-        api,
-        Ask(
-            "POST",
-            f"/resource_providers/{NOWHERE}/inventories",
-            body=b"{",
-            headers=FORBIDDEN | TEXT,
-        ),
-        [
-            Row("nothing", {}, 415),
-            Row("the content type", {"headers": JSON}, 403),
-            Row("the role", {"headers": ALLOWED}, 404),
-            Row("the provider", {"path": path}, 400, "Malformed JSON"),
-            Row("the JSON", {"body": b"{}"}, 400, "JSON does not validate"),
-            Row("the schema", {"body": None, "json": body}, 400, "greater than total"),
-            Row("the capacity", {"json": body | {"reserved": 0}}, 400, missing),
-            Row("the class", {"json": {"resource_class": "VCPU", "total": 1}}, 409),
-            Row("that it was there", {"json": {"resource_class": "DISK_GB", "total": 1}}, 201),
-        ],
-    )
-
-
-def test_replace_all_inventories(api: Client) -> None:
-    """C P L B G, then capacity and the class."""
-    uuid, missing = provider(api, {"VCPU": 1}), new_custom_name()
-    path = f"/resource_providers/{uuid}/inventories"
-
-    def body(seen: int, name: str, **record: int) -> dict[str, Any]:
-        return {"inventories": {name: record}, "resource_provider_generation": seen}
-
-    assert_precedence(
-        api,
-        Ask(
-            "PUT", f"/resource_providers/{NOWHERE}/inventories", body=b"{", headers=FORBIDDEN | TEXT
-        ),
-        [
-            Row("nothing", {}, 415),
-            Row("the content type", {"headers": JSON}, 403),
-            Row("the role", {"headers": ALLOWED}, 404),
-            Row("the provider", {"path": path}, 400, "Malformed JSON"),
-            Row("the JSON", {"body": b"{}"}, 400, "JSON does not validate"),
-            Row(
-                "the schema",
-                {"body": None, "json": body(7, missing, total=1, reserved=2)},
-                409,
-                STALE,
-            ),
-            Row(
-                "the generation",
-                {"json": body(1, missing, total=1, reserved=2)},
-                400,
-                "greater than total",
-            ),
-            Row("the capacity", {"json": body(1, missing, total=1)}, 400, "Unknown resource class"),
-            Row("the class", {"json": body(1, "VCPU", total=1)}, 200),
-        ],
-    )
-
-
-def test_replace_one_inventory(api: Client) -> None:
-    """C P L B G, then capacity, the class, and whether the inventory exists."""
-    uuid, missing = provider(api, {"VCPU": 1}), new_custom_name()
-    path = f"/resource_providers/{uuid}/inventories"
-    body = {"resource_provider_generation": 7, "total": 1, "reserved": 2}
-    assert_precedence(
-        api,
-        Ask(
-            "PUT",
-            f"/resource_providers/{NOWHERE}/inventories/{missing}",
-            body=b"{",
-            headers=FORBIDDEN | TEXT,
-        ),
-        [
-            Row("nothing", {}, 415),
-            Row("the content type", {"headers": JSON}, 403),
-            Row("the role", {"headers": ALLOWED}, 404, "No resource provider with uuid"),
-            Row("the provider", {"path": f"{path}/{missing}"}, 400, "Malformed JSON"),
-            Row("the JSON", {"body": b"{}"}, 400, "JSON does not validate"),
-            Row("the schema", {"body": None, "json": body}, 409, STALE),
-            Row(
-                "the generation",
-                {"json": body | {"resource_provider_generation": 1}},
-                400,
-                "greater than total",
-            ),
-            Row(
-                "the capacity",
-                {"json": {"resource_provider_generation": 1, "total": 1}},
-                404,
-                "No such resource class",
-            ),
-            Row("the class", {"path": f"{path}/DISK_GB"}, 400, "No inventory record"),
-            Row("that it was not there", {"path": f"{path}/VCPU"}, 200),
-        ],
-    )
-
-
-def test_read_aggregates(api: Client) -> None:
-    """A V P L."""
-    uuid = provider(api)
-    assert_precedence(
-        api,
-        Ask(
-            "GET",
-            f"/resource_providers/{NOWHERE}/aggregates",
-            version="1.0",
-            headers=FORBIDDEN | PLAIN,
-        ),
-        [
-            Row("nothing", {}, 406),
-            Row("accept", {"headers": TAKES_JSON}, 404),
-            Row("the microversion", {"version": "1.1"}, 403),
-            Row("the role", {"headers": ALLOWED}, 404, "No resource provider with uuid"),
-            Row("the provider", {"path": f"/resource_providers/{uuid}/aggregates"}, 200),
-        ],
-    )
-
-
-def test_replace_aggregates(api: Client) -> None:
-    """C V P L B G."""
-    uuid = provider(api, {"VCPU": 1})
-    body = {"aggregates": [new_uuid()], "resource_provider_generation": 0}
-    assert_precedence(
-        api,
-        Ask(
-            "PUT",
-            f"/resource_providers/{NOWHERE}/aggregates",
-            version="1.0",
-            body=b"{",
-            headers=FORBIDDEN | TEXT,
-        ),
-        [
-            Row("nothing", {}, 415),
-            Row("the content type", {"headers": JSON}, 404),
-            Row("the microversion", {"version": "1.19"}, 403),
-            Row("the role", {"headers": ALLOWED}, 404, "No resource provider with uuid"),
-            Row(
-                "the provider",
-                {"path": f"/resource_providers/{uuid}/aggregates"},
-                400,
-                "Malformed JSON",
-            ),
-            Row("the JSON", {"body": b"{}"}, 400, "JSON does not validate"),
-            Row("the schema", {"body": None, "json": body}, 409, AGAIN),
-            Row("the generation", {"json": body | {"resource_provider_generation": 1}}, 200),
-        ],
-    )
-
-
-def test_list_traits(api: Client) -> None:
-    """V A P B."""
-    assert_precedence(
-        api,
-        Ask("GET", "/traits?name=x", version="1.5", headers=FORBIDDEN | PLAIN),
-        [
-            Row("nothing", {}, 404),
-            Row("the microversion", {"version": "1.6"}, 406),
-            Row("accept", {"headers": TAKES_JSON}, 403),
-            Row("the role", {"headers": ALLOWED}, 400),
-            Row("the query", {"path": "/traits?name=in:x"}, 200),
-        ],
-    )
-
-
-@pytest.mark.parametrize(("method", "success"), [("GET", 204), ("DELETE", 204)])
-def test_ask_for_or_delete_a_trait(api: Client, method: str, success: int) -> None:
-    """V P, then whether it exists; `Accept` is ignored."""
-    assert_precedence(
-        api,
-        Ask(method, f"/traits/{new_custom_name()}", version="1.5", headers=FORBIDDEN),
-        [
-            Row("nothing", {}, 404, "The resource could not be found"),
-            Row("the microversion", {"version": "1.6"}, 403),
-            Row("the role", {"headers": ALLOWED}, 404, "No such trait"),
-            Row("the trait", {"path": f"/traits/{custom_trait(api)}"}, success),
-        ],
-    )
-
-
-def test_make_a_trait(api: Client) -> None:
-    """V P, then the name."""
-    assert_precedence(
-        api,
-        Ask("PUT", "/traits/NONSENSE", version="1.5", headers=FORBIDDEN),
-        [
-            Row("nothing", {}, 404),
-            Row("the microversion", {"version": "1.6"}, 403),
-            Row("the role", {"headers": ALLOWED}, 400, "The trait is invalid"),
-            Row("the name", {"path": f"/traits/{new_custom_name()}"}, 201),
-        ],
-    )
-
-
-def test_read_the_traits_of_a_provider(api: Client) -> None:
-    """V A P L."""
-    uuid = provider(api)
-    assert_precedence(
-        api,
-        Ask(
-            "GET",
-            f"/resource_providers/{NOWHERE}/traits",
-            version="1.5",
-            headers=FORBIDDEN | PLAIN,
-        ),
-        [
-            Row("nothing", {}, 404),
-            Row("the microversion", {"version": "1.6"}, 406),
-            Row("accept", {"headers": TAKES_JSON}, 403),
-            Row("the role", {"headers": ALLOWED}, 404, "No resource provider with uuid"),
-            Row("the provider", {"path": f"/resource_providers/{uuid}/traits"}, 200),
-        ],
-    )
-
-
-def test_replace_the_traits_of_a_provider(api: Client) -> None:
-    """V C P B L G, the body before the provider; then the names."""
-    uuid = provider(api, {"VCPU": 1})
-    body = {"traits": [new_custom_name()], "resource_provider_generation": 0}
-    good = {"traits": [custom_trait(api)], "resource_provider_generation": 1}
-    assert_precedence(
-        api,
-        Ask(
-            "PUT",
-            f"/resource_providers/{NOWHERE}/traits",
-            version="1.5",
-            body=b"{",
-            headers=FORBIDDEN | TEXT,
-        ),
-        [
-            Row("nothing", {}, 404),
-            Row("the microversion", {"version": "1.6"}, 415),
-            Row("the content type", {"headers": JSON}, 403),
-            Row("the role", {"headers": ALLOWED}, 400, "Malformed JSON"),
-            Row("the JSON", {"body": b"{}"}, 400, "JSON does not validate"),
-            Row("the schema", {"body": None, "json": body}, 404, "No resource provider with uuid"),
-            Row("the provider", {"path": f"/resource_providers/{uuid}/traits"}, 409, AGAIN),
-            Row(
-                "the generation",
-                {"json": body | {"resource_provider_generation": 1}},
-                400,
-                "No such trait",
-            ),
-            Row("the names", {"json": good}, 200),
-        ],
-    )
-
-
-def test_delete_the_traits_of_a_provider(api: Client) -> None:
-    """V P L."""
-    uuid = provider(api)
-    assert_precedence(
-        api,
-        Ask("DELETE", f"/resource_providers/{NOWHERE}/traits", version="1.5", headers=FORBIDDEN),
-        [
-            Row("nothing", {}, 404, "The resource could not be found"),
-            Row("the microversion", {"version": "1.6"}, 403),
-            Row("the role", {"headers": ALLOWED}, 404, "No resource provider with uuid"),
-            Row("the provider", {"path": f"/resource_providers/{uuid}/traits"}, 204),
-        ],
-    )
+@rules(
+    """
+    read aggregates: Accept, microversion, role, provider
+        > Accept: $1
+        > X-Roles: $2
+        GET /resource_providers/$3/aggregates
+        $4
+        | text/plain       | nobody | $nowhere | 406 | @1.0
+        | application/json | nobody | $nowhere | 404 | @1.0
+        | application/json | nobody | $nowhere | 403 | @1.1
+        | application/json | admin  | $nowhere | 404 No resource provider with uuid | @1.1
+        | application/json | admin  | $host    | 200 | @1.1
+    replace aggregates: type, microversion, role, provider, JSON, schema, generation
+        > Content-Type: $1
+        > X-Roles: $2
+        PUT /resource_providers/$3/aggregates $4
+        $5
+        | text/plain       | nobody | $nowhere | b'{' | 415 | @1.0
+        | application/json | nobody | $nowhere | b'{' | 404 | @1.0
+        | application/json | nobody | $nowhere | b'{' | 403 | @1.19
+        | application/json | admin  | $nowhere | b'{' | 404 No resource provider with uuid | @1.19
+        | application/json | admin  | $host | b'{'  | 400 Malformed JSON | @1.19
+        | application/json | admin  | $host | b'{}' | 400 JSON does not validate | @1.19
+        | application/json | admin  | $host | {aggregates: [$A], seen: 0}
+            | 409 Please update the generation and try again. | @1.19
+        | application/json | admin  | $host | {aggregates: [$A], seen: 1} | 200 | @1.19
+    list traits: microversion, Accept, role, query
+        > Accept: $1
+        > X-Roles: $2
+        GET /traits?name=$3
+        $4
+        | text/plain       | nobody | x    | 404 | @1.5
+        | text/plain       | nobody | x    | 406 | @1.6
+        | application/json | nobody | x    | 403 | @1.6
+        | application/json | admin  | x    | 400 | @1.6
+        | application/json | admin  | in:x | 200 | @1.6
+    ask for or delete a trait: microversion, role, existence; Accept is ignored
+        > X-Roles: $1
+        > Accept: $2
+        $3
+        $4
+        | nobody | application/json | GET /traits/$CUSTOM_N | 404 The resource could not be | @1.5
+        | nobody | application/json | GET /traits/$CUSTOM_N | 403 | @1.6
+        | admin  | application/json | GET /traits/$CUSTOM_N | 404 No such trait | @1.6
+        | admin  | text/plain       | GET /traits/$CUSTOM_T | 204 | @1.6
+        | nobody | application/json | DELETE /traits/$CUSTOM_N | 404 The resource | @1.5
+        | nobody | application/json | DELETE /traits/$CUSTOM_N | 403 | @1.6
+        | admin  | application/json | DELETE /traits/$CUSTOM_N | 404 No such trait | @1.6
+        | admin  | text/plain       | DELETE /traits/$CUSTOM_T | 204 | @1.6
+    make a trait: microversion, role, name
+        > X-Roles: $1
+        PUT /traits/$2
+        $3
+        | nobody | NONSENSE  | 404 | @1.5
+        | nobody | NONSENSE  | 403 | @1.6
+        | admin  | NONSENSE  | 400 The trait is invalid | @1.6
+        | admin  | $CUSTOM_N | 201 | @1.6
+    read the traits of a provider: microversion before Accept
+        > Accept: text/plain
+        > X-Roles: nobody
+        GET /resource_providers/$nowhere/traits
+        $1
+        | 404 | @1.5
+        | 406 | @1.6
+    replace the traits of a provider: version, type, role, JSON, schema, provider, generation, names
+        > Content-Type: $1
+        > X-Roles: $2
+        PUT /resource_providers/$3/traits $4
+        $5
+        | text/plain       | nobody | $nowhere | b'{'  | 404 | @1.5
+        | text/plain       | nobody | $nowhere | b'{'  | 415 | @1.6
+        | application/json | nobody | $nowhere | b'{'  | 403 | @1.6
+        | application/json | admin  | $nowhere | b'{'  | 400 Malformed JSON | @1.6
+        | application/json | admin  | $nowhere | b'{}' | 400 JSON does not validate | @1.6
+        | application/json | admin  | $nowhere | {traits: [$CUSTOM_N], seen: 0}
+            | 404 No resource provider with uuid | @1.6
+        | application/json | admin  | $host | {traits: [$CUSTOM_N], seen: 0}
+            | 409 Please update the generation and try again. | @1.6
+        | application/json | admin  | $host | {traits: [$CUSTOM_N], seen: 1}
+            | 400 No such trait | @1.6
+        | application/json | admin  | $host | {traits: [$CUSTOM_T], seen: 1} | 200 | @1.6
+    delete the traits of a provider: microversion, role, provider
+        > X-Roles: $1
+        DELETE /resource_providers/$2/traits
+        $3
+        | nobody | $nowhere | 404 The resource could not be found | @1.5
+        | nobody | $nowhere | 403 | @1.6
+        | admin  | $nowhere | 404 No resource provider with uuid | @1.6
+        | admin  | $host    | 204 | @1.6
+    """,
+    world=WORLD,
+    traits="CUSTOM_T",
+)
+def test_aggregates_and_traits(rule: Rule, wire: Client) -> None:
+    """Aggregates and traits, and those of a provider."""
+    rule.check(wire)

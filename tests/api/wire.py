@@ -28,7 +28,7 @@ its answer; a line further to the right continues the one above.
     200 {a: 1, ...}       its answer; `...` stands for further members or items, _ for any value;
                           lists have no order
     400 code text ... x   a refusal: its code, if it has one of its own, and what its detail says
-                          (what its text says, if it is not JSON because of `> Accept`)
+                          (what its text says, if it is 401, or no JSON because of `> Accept`)
     < Name: value         a header of the answer, of which `...` leaves out a part; `< Name:` is not
                           there
     | one | two           a case, whose cells are $1 and $2: the rule is tried with each; the last
@@ -43,7 +43,9 @@ answer it takes what stands there.
 `$(name)` has letters after it, and x*256 is repeated so often. `seen` is short for
 resource_provider_generation; its value may be a provider. `CLAIM host VCPU=1 pool DISK_GB=2 {...}`
 is a body for PUT /allocations/{consumer} as its microversion wants it, with some members replaced,
-or `absent`; `200 PROVIDERS host child` is an answer that lists these.
+or `absent`; `CLAIMS vm: host VCPU=1; other: host VCPU=2 {...}` is one for POST, and `RESHAPE host
+VCPU=8; child DISK_GB=9 {...} >> vm: child VCPU=1 {...}` one for POST /reshaper, with the present
+generations. `200 PROVIDERS host child` is an answer that lists these.
 
 A request that is refused, and was not GET, must have changed nothing that can be read.
 '''
@@ -136,7 +138,7 @@ class Rule:
         for case in self.cases:
             steps = _steps(self.lines, case)
             for version in self._versions(case):
-                if scene is None or any(step.writes for step in steps):
+                if scene is None or scene.is_changed:
                     scene = Scene(client, self.fleet)
                 for step in steps:
                     try:
@@ -166,11 +168,6 @@ class Step:
     answer: str
     answer_headers: dict[str, str | None]
 
-    @property
-    def writes(self) -> bool:
-        """Whether it may change something."""
-        return self.status < 400 and self.method not in ("GET", "HEAD")
-
 
 @dataclass
 class Scene:
@@ -182,6 +179,7 @@ class Scene:
     consumers: set[str] = field(default_factory=set)
     #: All that could be read after the last refusal, if nothing was written since.
     state: object = None
+    is_changed: bool = False
 
     def __post_init__(self) -> None:
         for name in self.fleet.custom_classes:
@@ -237,8 +235,10 @@ class Scene:
             AssertionError: it is another.
         """
         path = self.text(re.sub(r"^\$(?=\w)", "/resource_providers/$", step.path))
-        if match := re.match(r"/allocations/([^/?]+)$", path):
+        match = re.match(r"/allocations/([^/?]+)$", path)
+        if match and match[1] not in self.consumers:
             self.consumers.add(match[1])
+            self.state = None
         refused = step.status >= 400 and step.method not in ("GET", "HEAD")
         if refused and self.state is None:
             self.state = self.everything(own=path.startswith(_OWN))
@@ -254,7 +254,7 @@ class Scene:
             now = self.everything(own=path.startswith(_OWN))
             assert now == self.state, "it was refused, and has changed something"
         elif step.method not in ("GET", "HEAD"):
-            self.state = None
+            self.state, self.is_changed = None, True
 
     def everything(self, *, own: bool) -> object:
         """All that can be read of the world and beside it."""
@@ -267,31 +267,43 @@ class Scene:
             return {}
         if body.startswith(("b'", 'b"')):
             return {"body": ast.literal_eval(body)}
-        if body.startswith("CLAIM "):
-            return {"json": self._claim(body, version)}
+        word, _, rest = body.partition(" ")
+        if word == "CLAIM":
+            return {"json": self._claim(rest, version)}
+        if word == "CLAIMS":
+            return {"json": self._claims(rest, version)}
+        if word == "RESHAPE":
+            inventories, _, claims = rest.partition(" >> ")
+            sets = dict(map(self._set, inventories.split(";")))
+            return {"json": {"inventories": sets, "allocations": self._claims(claims, version)}}
         return {"json": self.filled(_parsed(body))}
 
+    def _claims(self, text: str, version: str) -> dict[str, object]:
+        parts = (part.partition(": ") for part in text.split(";") if part.strip())
+        return {self.value(name.strip()): self._claim(claim, version) for name, _, claim in parts}
+
     def _claim(self, text: str, version: str) -> object:
-        words, _, others = text.partition("{")
         claims: dict[str, dict[str, int]] = {}
-        uuid = ""
-        for word in words.split()[1:]:
-            name, _, amount = word.partition("=")
-            if amount:
-                claims[uuid][self.text(name)] = int(amount)
-            else:
-                uuid = self.value(name)
-                claims[uuid] = {}
+        named, others = _named_amounts(text)
+        for name, amounts in named.items():
+            claims[self.value(name)] = {self.text(one): it for one, it in amounts.items()}
         body = claim_body(version, claims, project=self.value("project"))
-        for name, value in self.filled(_parsed("{" + others if others else "{}")).items():
-            body[name] = LEFT_OUT if value == "absent" else value
-        return {name: value for name, value in body.items() if value is not LEFT_OUT}
+        for member, value in self.filled(others).items():
+            body[member] = LEFT_OUT if value == "absent" else value
+        return {member: value for member, value in body.items() if value is not LEFT_OUT}
+
+    def _set(self, text: str) -> tuple[str, object]:
+        named, others = _named_amounts(text)
+        ((name, totals),) = named.items()
+        records = {self.text(one): {"total": total} for one, total in totals.items()}
+        return self.value(name), self.filled({"seen": f"${name}", "inventories": records} | others)
 
     def _compare(self, step: Step, answer: Response, version: str) -> None:
         if step.status >= 400:
             says = self.text(step.answer)
             parts = [part.strip() for part in says.split(_REST)]
-            if "Accept" in step.headers and "json" not in answer.headers["Content-Type"]:
+            other = "Accept" in step.headers and "json" not in answer.headers["Content-Type"]
+            if other or step.status == 401:
                 assert answer.status == step.status, (answer.status, answer.text)
                 assert all(part in answer.text for part in parts), answer.text
                 return
@@ -459,6 +471,19 @@ def _step(request: str, sent: Mapping[str, str | None], answer: re.Match[str]) -
         answer=answer[3] or "",
         answer_headers={},
     )
+
+
+def _named_amounts(text: str) -> tuple[dict[str, dict[str, int]], Any]:
+    """Of `a X=1 Y=2 b Z=3 {c: 4}`: names with their amounts, and the members at the end."""
+    words, brace, others = text.partition("{")
+    named: dict[str, dict[str, int]] = {}
+    for word in words.split():
+        name, _, amount = word.partition("=")
+        if amount:
+            named[[*named][-1]][name] = int(amount)
+        else:
+            named[name] = {}
+    return named, _parsed(brace + others) if brace else {}
 
 
 @cache
