@@ -286,6 +286,11 @@ def test_faults(rule: Rule, wire: Client) -> None:
         | resources=$CUSTOM_C:1&in_tree=$nobody&resources1=$CUSTOM_M:1
         | resources=$CUSTOM_C:5&resources1=$CUSTOM_M:1
         | resources=$CUSTOM_C:5&resources1=$CUSTOM_C:1&required1=$CUSTOM_N
+    of required the last counts before 1.39, also if the same is asked again at 1.39
+        GET /allocation_candidates?resources=$CUSTOM_C:1&required=,,in:x&required=$CUSTOM_T @1.38
+        200 {allocation_requests: [_], ...}
+        GET /allocation_candidates?resources=$CUSTOM_C:1&required=,,in:x&required=$CUSTOM_T
+        400 Got an empty trait in
     there are no candidates before 1.10 @1.0-1.9
         GET /allocation_candidates?resources=$CUSTOM_C:1
         404 The resource could not be found

@@ -405,7 +405,7 @@ def _rows(table: str, fleet: World) -> Iterator[Rule]:
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
         sentence, _, named = lines[start].partition(" @")
         joined: list[str] = []
-        margin = re.match(r" *", lines[start + 1])[0]
+        margin = " " * (len(lines[start + 1]) - len(lines[start + 1].lstrip()))
         for line in lines[start + 1 : end]:
             if line.startswith(f"{margin} "):
                 joined[-1] += f" {line.strip()}"
