@@ -25,7 +25,7 @@ from berth.store.engine.tables import metadata
 from berth.upkeep import schema
 from tests.api.claims import claim_body
 from tests.client import NOTHING, Client
-from tests.effort import SEED, is_full
+from tests.effort import SEED, is_full, scaled
 from tests.fresh import opened_at, prepare
 from tests.rows.damaged_rows import DamagedRow, every_damage
 
@@ -294,8 +294,9 @@ def _failed(client: Client, questions: Sequence[Question], *, allowed: range) ->
 def test_a_damaged_row_hurts_only_itself(planted: Planted, tmp_path: Path, table: str) -> None:
     """Whatever the damage, the fleet is served without the row; the check survives it too."""
     damages = [each for each in every_damage() if each.table == table]
-    some = damages if is_full() else Random(f"{SEED} {table}").sample(damages, min(8, len(damages)))
-    for number, damage in enumerate(some):
+    if not is_full():
+        damages = Random(f"{SEED} {table}").sample(damages, min(2 + scaled(6), len(damages)))
+    for number, damage in enumerate(damages):
         folder = tmp_path / str(number)
         folder.mkdir()
         shutil.copy(planted.path, folder)

@@ -16,7 +16,8 @@ from berth.store.allocations import ProviderAllocations, provider_allocations, r
 from berth.store.engine import journal
 from berth.store.engine.database import Database
 from berth.store.inventories import replace_inventories
-from berth.store.providers import create_provider, get_provider
+from berth.store.providers import create_provider, get_provider, update_provider
+from tests.sql_reads import provider_usages
 
 
 def provider(number: int) -> ProviderUUID:
@@ -58,6 +59,17 @@ def restock(db: Database, number: int, **stock: int | Inventory) -> Generation:
 def generation(db: Database, number: int) -> Generation:
     """A provider's generation."""
     return get_provider(db, provider(number)).generation
+
+
+def move(db: Database, number: int, parent: int | None) -> None:
+    """Give a provider another parent, or none."""
+    above = None if parent is None else provider(parent)
+    update_provider(db, provider(number), name=f"p{number}", parent_uuid=above, may_reparent=True)
+
+
+def used(db: Database, *numbers: int) -> list[int]:
+    """The VCPU in use of some providers."""
+    return [provider_usages(db, provider(number)).usages["VCPU"] for number in numbers]
 
 
 def holding(

@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from threading import Barrier, Event
+from itertools import cycle, repeat
+from threading import Event
 from typing import Any
 
 import pytest
@@ -23,7 +24,6 @@ from berth.model.consumer import ConsumerWrite
 from berth.model.errors import (
     AllocationsNotFound,
     CapacityExceeded,
-    ConsumerGenerationConflict,
     ConsumerRace,
     LostRace,
     UnitViolation,
@@ -53,7 +53,9 @@ from tests.store.fleet import (
     holding,
     provider,
     restock,
+    used,
 )
+from tests.store.together import race
 
 #: Those on which somebody can write between two reads of a writer.
 SERVERS = pytest.mark.engines("postgresql", "mariadb", "galera")
@@ -97,7 +99,7 @@ def test_a_consumer_changed_in_between(db: Database, other: Database) -> None:
     delete_allocations(db, consumer(1))
     with pytest.raises(ConsumerRace):
         apply_once(other, stale)
-    assert provider_usages(db, provider(1)).usages == {"VCPU": 0}
+    assert used(db, 1) == [0]
     assert schema.check(db) == []
 
 
@@ -155,86 +157,67 @@ def test_room_taken_in_between(db: Database, other: Database) -> None:
     assert schema.check(db) == []
 
 
-def test_a_provider_gone_in_between(db: Database, other: Database) -> None:
-    """The UPDATE of its generation finds no row."""
+def test_a_provider_moved_or_gone_in_between(db: Database, other: Database) -> None:
+    """A write with the generation that its client read is refused after another write; and a claim
+    finds no row to update of a provider that is gone."""
     add_provider(db, 1, VCPU=2)
     stale = seen_of(other, 1)
+    with other.read() as tx:
+        row = get_provider_row(tx, provider(1))
+    restock(db, 1, VCPU=3)
+    for write in (
+        lambda tx: bump_generation(tx, row),
+        lambda tx: tx.change_all([pinning(tx, row)]),
+    ):
+        with pytest.raises(LostRace):
+            other.write(write, attempts=1)
+    assert generation(db, 1) == 2
     delete_provider(db, provider(1))
     with pytest.raises(LostRace):
         apply_once(other, stale)
 
 
-def test_a_provider_moved_in_between(db: Database, other: Database) -> None:
-    """A claim with the generation that its client read is refused after another write."""
-    add_provider(db, 1, VCPU=2)
-    with other.read() as tx:
-        row = get_provider_row(tx, provider(1))
-    restock(db, 1, VCPU=3)
-    with pytest.raises(LostRace):
-        other.write(lambda tx: bump_generation(tx, row), attempts=1)
-    with pytest.raises(LostRace):
-        other.write(lambda tx: tx.change_all([pinning(tx, row)]), attempts=1)
-    assert generation(db, 1) == 2
-
-
-def test_an_inventory_used_in_between_stays(db: Database, other: Database) -> None:
-    """Its usage row is deleted only if it is 0."""
-    add_provider(db, 1, VCPU=2, DISK_GB=2)
-    with other.read() as tx:
-        keys = stored_keys(tx, [get_provider_row(tx, provider(1)).id])
-    claim(db, holding(1, {1: {"VCPU": 1}}))
-    in_use = other.write(lambda tx: remove_unused(tx, keys))
-    assert in_use == [min(keys)]
-
-
-def test_an_inventory_that_came_or_went_in_between(db: Database, other: Database) -> None:
-    """It is neither written twice nor created again."""
+def test_an_inventory_that_came_went_or_was_used_in_between(db: Database, other: Database) -> None:
+    """It is neither written twice nor created again, and removed only if its usage is 0."""
     add_provider(db, 1, VCPU=2, DISK_GB=2)
     with other.read() as tx:
         keys = stored_keys(tx, [get_provider_row(tx, provider(1)).id])
     restock(db, 1, VCPU=2)
     wanted = dict.fromkeys(keys, Inventory(1))
-    with pytest.raises(LostRace):
-        other.write(lambda tx: put_inventories(tx, wanted, stored=keys, generations={}), attempts=1)
-    with pytest.raises(LostRace):
-        other.write(
-            lambda tx: put_inventories(
-                tx, wanted, stored=[], generations={key.provider: Generation(9) for key in wanted}
-            ),
-            attempts=1,
-        )
+    generations = {key.provider: Generation(9) for key in wanted}
+    for write in (
+        lambda tx: put_inventories(tx, wanted, stored=keys, generations={}),
+        lambda tx: put_inventories(tx, wanted, stored=[], generations=generations),
+    ):
+        with pytest.raises(LostRace):
+            other.write(write, attempts=1)
     with pytest.raises(LostRace):
         other.write(lambda tx: remove_unused(tx, keys), attempts=1)
     assert schema.check(db) == []
+    claim(db, holding(1, {1: {"VCPU": 1}}))
+    assert other.write(lambda tx: remove_unused(tx, keys)) == [min(keys)]
 
 
-def test_what_a_consumer_held_is_not_given_back_twice(db: Database, other: Database) -> None:
-    """The number of deleted rows must be the number that was read."""
+def test_what_a_consumer_held_is_given_back_once(db: Database, other: Database) -> None:
+    """The number of deleted rows must be the number that was read; and of a consumer that was made
+    since, whose record was not read, the record would stay behind. Old data without a record is
+    deleted."""
     add_provider(db, 1, VCPU=2)
     claim(db, holding(1, {1: {"VCPU": 1}}))
     with other.read() as tx:
         stale = read_release_facts(tx, [consumer(1)])
-    delete_allocations(db, consumer(1))
-    with pytest.raises(ConsumerRace):
-        other.write(lambda tx: release(tx, stale))
-    assert provider_usages(db, provider(1)).usages == {"VCPU": 0}
-
-
-def test_what_is_held_by_a_consumer_that_was_made_in_between_is_not_given_back(
-    db: Database, other: Database
-) -> None:
-    """Its record was not read, so deleting the allocations would leave the record behind. Old data
-    without a record is deleted."""
-    add_provider(db, 1, VCPU=2)
-    claim(db, holding(1, {1: {"VCPU": 1}}))
-    with other.read() as tx:
-        late = replace(read_release_facts(tx, [consumer(1)]), consumers={})
+    late = replace(stale, consumers={})
     with pytest.raises(ConsumerRace):
         other.write(lambda tx: release(tx, late))
     assert held(db, 1) == {consumer(1): {"VCPU": 1}}
+    delete_allocations(db, consumer(1))
+    with pytest.raises(ConsumerRace):
+        other.write(lambda tx: release(tx, stale))
+    assert used(db, 1) == [0]
+    claim(db, holding(1, {1: {"VCPU": 1}}))
     db.write(lambda tx: tx.connection.execute(delete(consumers)).rowcount)
     other.write(lambda tx: release(tx, late))
-    assert provider_usages(db, provider(1)).usages == {"VCPU": 0}
+    assert used(db, 1) == [0]
 
 
 @contextmanager
@@ -280,41 +263,19 @@ def test_what_a_deleted_consumer_got_meanwhile_goes_with_it(
 
 
 @SERVERS
-def test_who_is_made_after_it_was_read_is_not_deleted(
-    db: Database, other: Database, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_deleted", [True, False])
+def test_who_is_made_after_it_was_read_is_not_released(
+    db: Database, other: Database, monkeypatch: pytest.MonkeyPatch, is_deleted: bool
 ) -> None:
-    """It did not exist at the read, which reads the record and the allocations in one statement."""
+    """By DELETE or by empty allocations: it did not exist at the read, which reads the record and
+    the allocations in one statement."""
     add_provider(db, 1, VCPU=4)
-    made = holding(1, {1: {"VCPU": 3}})
-    with written_between(monkeypatch, other, made), pytest.raises(AllocationsNotFound):
-        delete_allocations(db, consumer(1))
-    assert held(db, 1) == {consumer(1): {"VCPU": 3}}
-    assert schema.check(db) == []
-
-
-@SERVERS
-def test_who_is_made_after_it_was_read_is_not_emptied(
-    db: Database, other: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same for a write of empty allocations."""
-    add_provider(db, 1, VCPU=4)
-    made = holding(1, {1: {"VCPU": 3}})
-    with written_between(monkeypatch, other, made):
-        claim(db, holding(1, {}))
-    assert held(db, 1) == {consumer(1): {"VCPU": 3}}
-    assert schema.check(db) == []
-
-
-def test_who_is_emptied_while_it_is_made_leaves_nothing_behind(
-    db: Database, other: Database
-) -> None:
-    """Otherwise its record would stay, and the next client that creates it would be refused."""
-    add_provider(db, 1, VCPU=4)
-    claim(db, holding(1, {1: {"VCPU": 3}}))
-    with other.read() as tx:
-        late = replace(read_claim_facts(tx, [holding(1, {})]), consumers={})
-    with pytest.raises(ConsumerRace):
-        apply_once(other, Claim([holding(1, {})], late))
+    with written_between(monkeypatch, other, holding(1, {1: {"VCPU": 3}})):
+        if is_deleted:
+            with pytest.raises(AllocationsNotFound):
+                delete_allocations(db, consumer(1))
+        else:
+            claim(db, holding(1, {}))
     assert held(db, 1) == {consumer(1): {"VCPU": 3}}
     assert schema.check(db) == []
 
@@ -384,55 +345,30 @@ def test_a_claim_is_retried_until_it_wins(db: Database) -> None:
 def test_crowds_never_overcommit(db: Database, other: Database) -> None:
     """Eight threads on two databases want 24 of 10 VCPU; exactly ten claims succeed."""
     add_provider(db, 1, VCPU=10)
-    start = Barrier(8)
-
-    def claims(thread: int) -> int:
-        start.wait()
-        won = 0
-        for turn in range(3):
-            try:
-                claim((db, other)[thread % 2], holding(thread * 10 + turn, {1: {"VCPU": 1}}))
-                won += 1
-            except CapacityExceeded:
-                pass
-        return won
-
-    with ThreadPoolExecutor(8) as pool:
-        assert sum(pool.map(claims, range(8))) == 10
-    assert provider_usages(db, provider(1)).usages == {"VCPU": 10}
+    outcomes = []
+    for turn in range(3):
+        writes = [holding(10 * turn + number, {1: {"VCPU": 1}}) for number in range(8)]
+        outcomes += race(*map(partial, repeat(claim), cycle((db, other)), writes))
+    assert outcomes.count(None) == 10 and outcomes.count(CapacityExceeded) == 14
+    assert used(db, 1) == [10]
     assert generation(db, 1) == 11
     assert schema.check(db) == []
 
 
-def test_of_writers_with_one_view_of_a_consumer_one_wins(db: Database, other: Database) -> None:
-    """All others get a conflict."""
-    add_provider(db, 1, VCPU=100)
-    start = Barrier(6)
-
-    def write(thread: int) -> bool:
-        start.wait()
-        try:
-            claim((db, other)[thread % 2], holding(1, {1: {"VCPU": thread + 1}}, seen=None))
-        except (ConsumerGenerationConflict, ConsumerRace):
-            return False
-        return True
-
-    with ThreadPoolExecutor(6) as pool:
-        assert sum(pool.map(write, range(6))) == 1
-    assert schema.check(db) == []
-
-
 def test_stale_reads_cannot_empty_a_consumer(db: Database, other: Database) -> None:
-    """Not even if the new allocations are equal to the old ones."""
+    """Not even if the new allocations are equal to the old ones; nor one that was made since, whose
+    record would stay, so that the next client that creates it would be refused."""
     add_provider(db, 1, VCPU=4)
     claim(db, holding(1, {1: {"VCPU": 1}}))
     with other.read() as tx:
         stale = read_claim_facts(tx, [holding(1, {})])
     claim(db, holding(1, {1: {"VCPU": 1}}))
     assert stale.consumers[consumer(1)].generation == 1
-    with pytest.raises(ConsumerRace):
-        apply_once(other, Claim([holding(1, {})], stale))
+    for facts in (stale, replace(stale, consumers={})):
+        with pytest.raises(ConsumerRace):
+            apply_once(other, Claim([holding(1, {})], facts))
     assert held(db, 1) == {consumer(1): {"VCPU": 1}}
+    assert schema.check(db) == []
 
 
 @pytest.mark.engines("postgresql")
@@ -476,5 +412,5 @@ def test_a_claim_that_locks_out_of_order_gives_up_before_there_is_a_deadlock(
         connection.rollback()
         claimed.result()
     assert set(states) == {"55P03"}
-    assert provider_usages(db, provider(1)).usages == {"VCPU": 2}
+    assert used(db, 1) == [2]
     assert schema.check(db) == []

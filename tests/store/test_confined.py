@@ -12,17 +12,16 @@ from threading import Event
 
 import pytest
 
-from berth.model.errors import BerthError, ConcurrentUpdate
+from berth.model.errors import ConcurrentUpdate
 from berth.model.own_errors import OutsideHost
 from berth.store.confined import ConfinedDatabase
 from berth.store.engine.database import Database
 from berth.store.engine.transaction import Tx
 from berth.store.leases import delete_lease, put_lease
-from berth.store.providers import delete_provider, get_provider, update_provider
+from berth.store.providers import delete_provider, get_provider
 from berth.upkeep import schema
-from tests.store.fleet import add_provider, claim, consumer, held, holding, provider, restock
-from tests.store.test_tree_races import race
-from tests.store.together import in_background
+from tests.store.fleet import add_provider, claim, consumer, held, holding, move, provider, restock
+from tests.store.together import in_background, race
 
 
 @pytest.fixture(autouse=True)
@@ -38,22 +37,6 @@ def confined(db: Database, number: int) -> Database:
     return ConfinedDatabase(db, f"p{number}", None)
 
 
-def move(db: Database, number: int, parent: int) -> None:
-    """Give a provider another parent."""
-    update_provider(
-        db,
-        provider(number),
-        name=f"p{number}",
-        parent_uuid=provider(parent),
-        may_reparent=True,
-    )
-
-
-def root_of(db: Database, number: int) -> str:
-    """The root of a provider."""
-    return get_provider(db, provider(number)).root_uuid
-
-
 def test_a_write_is_confined(db: Database) -> None:
     """What it is refused leaves nothing; the refusal names the host and the provider."""
     agent = confined(db, 1)
@@ -64,12 +47,10 @@ def test_a_write_is_confined(db: Database) -> None:
     with pytest.raises(OutsideHost, match=refused):
         restock(agent, 21, PCPU=5)
     claim(db, holding(3, {21: {"PCPU": 1}}))
-    for of_lease in (
-        lambda: put_lease(agent, consumer(3), 60),
-        lambda: delete_lease(agent, consumer(3)),
-    ):
-        with pytest.raises(OutsideHost, match=refused):
-            of_lease()
+    with pytest.raises(OutsideHost, match=refused):
+        put_lease(agent, consumer(3), 60)
+    with pytest.raises(OutsideHost, match=refused):
+        delete_lease(agent, consumer(3))
     claim(db, holding(3, {}))
     assert put_lease(agent, consumer(1), 60) is not None
     with pytest.raises(OutsideHost, match=f"bound to the host p1, and provider {provider(21)} is"):
@@ -100,7 +81,7 @@ def test_a_provider_stays_in_the_tree_until_the_commit(db: Database, other: Data
     seen[0].result(30)
 
 
-@pytest.mark.parametrize("turn", range(4))
+@pytest.mark.parametrize("turn", range(2))
 def test_a_provider_that_moves_counts_for_one_tree(
     db: Database, other: Database, turn: int
 ) -> None:
@@ -110,8 +91,8 @@ def test_a_provider_that_moves_counts_for_one_tree(
         lambda: claim(confined(db, 1), holding(1, {11: {"PCPU": 1}})),
         lambda: claim(confined(other, 2), holding(2, {11: {"PCPU": 1}})),
     )
-    assert all(error is None or issubclass(error, BerthError) for error in outcome)
-    assert root_of(db, 11) == provider(2 if outcome[0] is None else 1)
+    root = get_provider(db, provider(11)).root_uuid
+    assert root == provider(2 if outcome[0] is None else 1)
     by_second = outcome[2] is None
     assert not by_second or outcome[0] is None
     expected = {consumer(1): outcome[1] is None, consumer(2): by_second}

@@ -3,18 +3,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from berth.index import Index
+from berth.model.drain import DrainName, Effect
+from berth.model.flavor import Flavor, FlavorName
 from berth.model.inventory import Inventory
+from berth.store.drains import put_drain
 from berth.store.engine.database import Database
-from berth.store.engine.opening import DatabaseOptions, open_database
+from berth.store.flavors import put_flavor
+from berth.store.identity import IDENTITY_BYTES, NO_IDENTITY, renew_identity
+from berth.store.labels import replace_labels
 from berth.store.resource_classes import create_resource_class
 from berth.upkeep import schema
+from tests.fresh import opened_at
 from tests.index.checking import checked
 from tests.servers.statements import run
 from tests.store.damage import CASES, Damage, damage
-from tests.store.fleet import add_provider, claim, consumer, holding
+from tests.store.fleet import add_provider, aggregate, claim, consumer, holding, provider
 
 
 @pytest.mark.engines("sqlite")
@@ -30,18 +38,17 @@ def test_each_fault_is_found_and_nothing_else(
 
 
 @pytest.mark.engines("sqlite")
-@pytest.mark.parametrize(
-    "inventory",
-    [
-        Inventory(10, reserved=11, allocation_ratio=0.5),
-        Inventory(10, reserved=10),
-        Inventory(10, min_unit=8, max_unit=4),
-        Inventory(10, step_size=20),
-    ],
-)
-def test_what_the_api_accepts_is_no_fault(sound: Database, inventory: Inventory) -> None:
-    """Such as a total that is less than reserved by half a unit, which is a capacity of 0."""
-    add_provider(sound, 50, VCPU=inventory)
+def test_what_the_api_accepts_is_no_fault(sound: Database) -> None:
+    """Such as a total that is less than reserved by half a unit, which is a capacity of 0; or a
+    custom class with the lowest id outside the range of the standard classes."""
+    create_resource_class(sound, "CUSTOM_GOLD")
+    inventories: dict[str, Any] = {
+        "VCPU": Inventory(10, reserved=11, allocation_ratio=0.5),
+        "MEMORY_MB": Inventory(10, reserved=10),
+        "DISK_GB": Inventory(10, min_unit=8, max_unit=4),
+        "CUSTOM_GOLD": Inventory(10, step_size=20),
+    }
+    add_provider(sound, 50, **inventories)
     assert schema.check(sound) == []
 
 
@@ -53,16 +60,68 @@ def test_what_the_api_accepts_is_no_fault(sound: Database, inventory: Inventory)
         *("step_size = 0", "allocation_ratio = 1e39", "max_unit = 2147483648"),
     ],
 )
-def test_what_the_api_refuses_is_a_fault(sound: Database, database_url: str, field: str) -> None:
+def test_what_the_api_refuses_is_a_fault(db: Database, fresh_url: str, field: str) -> None:
     """Each field by itself."""
-    uuid = add_provider(sound, 50, VCPU=8)
-    run(
-        database_url,
-        f"UPDATE inventories SET {field} WHERE resource_provider_id = "
-        f"(SELECT id FROM resource_providers WHERE uuid = '{uuid}')",
-    )
-    (fault,) = schema.iter_faults(sound)
+    add_provider(db, 50, VCPU=8)
+    run(fresh_url, f"UPDATE inventories SET {field}")
+    (fault,) = schema.iter_faults(db)
     assert "impossible inventory" in fault.sentence
+
+
+@pytest.mark.engines("sqlite")
+@pytest.mark.parametrize(
+    ("statement", "faults"),
+    [
+        ("UPDATE berth_flavors SET request = '[]' WHERE name = 'a'", ["flavor a is damaged"]),
+        ("UPDATE berth_flavors SET request = '{'", ["flavor a is damaged", "flavor b is damaged"]),
+        ("UPDATE berth_labels SET name = 'x'", [f"the labels of aggregate {aggregate(1)} are"]),
+        ("UPDATE berth_labels SET labels = '[]'", [f"the labels of aggregate {aggregate(1)} are"]),
+        ("UPDATE berth_drains SET effect = 'x'", ["drain rack-7 is damaged"]),
+    ],
+)
+def test_damage_of_berths_own_tables_is_told(
+    db: Database, fresh_url: str, statement: str, faults: list[str]
+) -> None:
+    """A check says what to do about it. Every index still loads, with all that is sound: a damaged
+    drain has no effect."""
+    add_provider(db, 1)
+    sound = Flavor('{"groups": {"": {"resources": {"VCPU": 1}}}}')
+    for name in "ab":
+        put_flavor(db, FlavorName(name), sound)
+    replace_labels(db, aggregate(1), {"name": "az-1"})
+    put_drain(
+        db,
+        DrainName("rack-7"),
+        [provider(1)],
+        effect=Effect.EXCLUDE,
+        reason="",
+        created_by="alice",
+    )
+    run(fresh_url, statement)
+    sentences = schema.check(db)
+    assert len(sentences) == len(faults)
+    assert all(map(str.startswith, sentences, faults)), sentences
+    snapshot = Index(db).snapshot()
+    assert len(snapshot.names.flavors) >= 2 - len(faults)
+    assert snapshot.has_drained != ("berth_drains" in statement)
+
+
+def test_a_lost_identity_is_replaced_and_every_index_sees_a_new_one(
+    db: Database, fresh_url: str
+) -> None:
+    """An upgrade keeps the identity; a check finds that there is none, and a repair makes one."""
+    index = Index(db)
+    first = index.snapshot().clock.identity
+    assert len(first) == IDENTITY_BYTES and first != NO_IDENTITY
+    schema.upgrade(db)
+    assert index.snapshot().clock.identity == first
+    renew_identity(db)
+    assert index.snapshot().clock.identity not in (first, NO_IDENTITY)
+    assert index.counts.loads == 1
+    run(fresh_url, "DELETE FROM berth_meta")
+    assert schema.check(db) == ["the database has no identity"]
+    actions = [fault.action for fault in schema.iter_repaired(db, schema.Owner())]
+    assert actions == ["give the database a new identity"] and schema.check(db) == []
 
 
 @pytest.mark.engines("sqlite")
@@ -77,14 +136,6 @@ def test_a_deep_tree_is_no_fault(db: Database, fresh_url: str) -> None:
         "SELECT DISTINCT root.uuid FROM resource_providers rp "
         "JOIN resource_providers root ON root.id = rp.root_provider_id",
     ) == [(uuids[0],)]
-
-
-@pytest.mark.engines("sqlite")
-def test_the_first_custom_class_is_no_fault(sound: Database) -> None:
-    """Its id is the lowest one outside the range of the standard classes."""
-    create_resource_class(sound, "CUSTOM_GOLD")
-    add_provider(sound, 50, CUSTOM_GOLD=4)
-    assert schema.check(sound) == []
 
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
@@ -108,7 +159,7 @@ def test_everything_at_once_is_found_and_repaired(sound: Database, database_url:
 def test_a_live_index_follows_a_repair(sound: Database, database_url: str) -> None:
     """The repair writes to the journal, so an index applies it like any other commit."""
     damage(database_url, CASES["sums of usage"], CASES["a wrong root"])
-    other = open_database(database_url, options=DatabaseOptions(synchronous=False))
+    other = opened_at(database_url)
     live = Index(other)
     live.snapshot()
     assert all(fault.action for fault in schema.iter_repaired(sound, schema.Owner()))
@@ -151,11 +202,8 @@ def test_a_record_that_a_failed_claim_of_the_original_left_is_a_fault(sound: Dat
     add_provider(sound, 50, VCPU=8)
     claim(sound, holding(50, {50: {"VCPU": 2}}))
     case = CASES["a record without allocations"]
-    damage(str(sound.engine.url), case)
-    damage(
-        str(sound.engine.url),
-        Damage((f"UPDATE consumers SET generation = 0 WHERE uuid = '{consumer(99)}'",), ()),
-    )
+    at_0 = f"UPDATE consumers SET generation = 0 WHERE uuid = '{consumer(99)}'"
+    damage(str(sound.engine.url), case, Damage((at_0,), ()))
     assert schema.check(sound) == [sentence for sentence, _ in case.faults]
     assert [fault.action for fault in schema.iter_repaired(sound, schema.Owner())]
     claim(sound, holding(99, {50: {"VCPU": 2}}, seen=None))

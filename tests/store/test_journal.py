@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import select
 
 from berth.model.errors import CapacityExceeded
+from berth.model.flavor import Flavor, FlavorName
 from berth.model.ids import Generation
 from berth.model.inventory import Inventory
 from berth.model.sentinels import UNSET
@@ -21,12 +22,14 @@ from berth.store.engine.dialect import PoolOptions
 from berth.store.engine.journal import Writer, has_noted
 from berth.store.engine.opening import DatabaseOptions, open_database
 from berth.store.engine.tables import berth_journal, berth_writer
+from berth.store.flavors import delete_flavor, put_flavor
 from berth.store.inventories import (
     create_inventory,
     delete_inventories,
     delete_inventory,
     update_inventory,
 )
+from berth.store.labels import replace_labels
 from berth.store.providers import delete_provider, update_provider
 from berth.store.reshape import ReshapedInventories, reshape
 from berth.store.resource_classes import (
@@ -154,49 +157,43 @@ def test_every_change_of_a_provider_is_noted(db: Database) -> None:
 
 
 def test_a_refused_write_notes_nothing(db: Database) -> None:
-    """The clock is part of the commit, so a rollback leaves no entry."""
+    """The clock is part of the commit, so a rollback leaves no entry; nor does a write of what is
+    there already, so that no index reads it again."""
     add_provider(db, 1, VCPU=1)
+    uuid, flavor = aggregate(1), Flavor('{"groups": {"": {"resources": {"VCPU": 1}}}}')
+    replace_labels(db, uuid, {"zone": "z1"})
+    assert put_flavor(db, FlavorName("m1"), flavor)
     before = heads(db), journal(db)
     with pytest.raises(CapacityExceeded):
         claim(db, holding(1, {1: {"VCPU": 2}}))
+    replace_labels(db, uuid, {"zone": "z1"})
+    assert not put_flavor(db, FlavorName("m1"), Flavor(flavor.request))
+    assert not delete_flavor(db, FlavorName("m2"))
     assert (heads(db), journal(db)) == before
 
 
-def test_connections_that_come_and_go_leave_no_rows(fresh_url: str) -> None:
-    """Connections beyond the pool's size are closed after use; each row costs the readers time."""
+def test_each_process_has_a_row_of_its_own(fresh_url: str, other: Database) -> None:
+    """The process keeps it from commit to commit, although connections beyond the pool's size are
+    closed after use: each row costs the readers time."""
     options = DatabaseOptions(synchronous=False, pool=PoolOptions(size=1))
     db = open_database(fresh_url, options=options)
-    before = len(heads(db))
-    with db.read():
-        for number in range(1, 6):
-            with db.read():
-                add_provider(db, number)
-    assert len(heads(db)) == before + 1
-    db.dispose()
-
-
-def test_each_process_has_a_row_of_its_own(db: Database, other: Database) -> None:
-    """The process keeps it from commit to commit."""
     writers = set(heads(db))
     add_provider(db, 1)
     add_provider(other, 2)
-    add_provider(db, 3)
+    with db.read():
+        for number in range(3, 6):
+            with db.read():
+                add_provider(db, number)
     rows = [row for row in journal(db) if row[2]]
-    assert [(seq, number) for _, seq, number in rows] == [(1, 1), (2, 3), (1, 2)]
+    assert [(seq, number) for _, seq, number in rows] == [(1, 1), (2, 3), (3, 4), (4, 5), (1, 2)]
     assert len(set(heads(db)) - writers) == 2
+    db.dispose()
 
 
 def test_an_idle_row_is_taken_over_and_never_shared(fresh_url: str) -> None:
     """A process that slept too long finds that its row has moved on, and takes another."""
     now = [datetime(2030, 1, 1)]
-    one, two = (
-        open_database(
-            fresh_url,
-            options=DatabaseOptions(synchronous=False),
-            clock=lambda: now[0],
-        )
-        for _ in range(2)
-    )
+    one, two = (open_database(fresh_url, clock=lambda: now[0]) for _ in range(2))
     add_provider(one, 1)
     now[0] += timedelta(hours=2)
     ids = set(heads(one))
@@ -227,18 +224,6 @@ def test_trimming_leaves_a_mark(db: Database) -> None:
     assert journal(db) == [(writer, 2, 2)]
 
 
-def test_trimming_goes_up_to_the_first_young_row(fresh_url: str) -> None:
-    """After the clock was set back, a row waits for those before it; none is deleted too early."""
-    now = datetime(2100, 1, 1)
-    db = open_database(fresh_url, clock=lambda: now)
-    for number, hour in enumerate((1, 2, 9, 3), start=1):
-        now = datetime(2100, 1, 1, hour)
-        add_provider(db, number)
-    assert trim_journal(db, datetime(2100, 1, 1, 8)) >= 2
-    assert [number for *_, number in journal(db)] == [3, 4]
-    db.dispose()
-
-
 def test_trimming_walks_along_the_key(db: Database) -> None:
     """It is part of a client's write, so it must not read an hour of the journal."""
     add_provider(db, 1)
@@ -258,18 +243,29 @@ def test_trimming_walks_along_the_key(db: Database) -> None:
     assert all(step.startswith("SEARCH berth_journal USING PRIMARY KEY") for step in steps), steps
 
 
+def test_trimming_goes_up_to_the_first_young_row(fresh_url: str) -> None:
+    """After the clock was set back, a row waits for those before it; none is deleted too early."""
+    now = datetime(2100, 1, 1)
+    db = open_database(fresh_url, clock=lambda: now)
+    for number, hour in enumerate((1, 2, 9, 3), start=1):
+        now = datetime(2100, 1, 1, hour)
+        add_provider(db, number)
+    assert trim_journal(db, datetime(2100, 1, 1, 8)) >= 2
+    assert [number for *_, number in journal(db)] == [3, 4]
+    db.dispose()
+
+
 def test_a_busy_database_trims_itself(fresh_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One commit in many also deletes what every reader has long applied, and nothing younger."""
     monkeypatch.setattr("berth.store.engine.database._COMMITS_BETWEEN_TRIMS", 1)
     now = datetime(2100, 1, 1)
     db = open_database(fresh_url, clock=lambda: now)
-    for number in range(1, 4):
+    for number, minutes in ((1, 20), (2, 20), (3, 140)):
         add_provider(db, number)
-        now += timedelta(minutes=20)
-    assert [number for *_, number in journal(db)] == [1, 2, 3]
-    now += timedelta(hours=2)
+        assert [each for *_, each in journal(db)] == [*range(1, number + 1)]
+        now += timedelta(minutes=minutes)
     add_provider(db, 4)
-    assert [number for *_, number in journal(db)] == [4]
+    assert [each for *_, each in journal(db)] == [4]
     db.dispose()
 
 

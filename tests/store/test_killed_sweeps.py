@@ -196,6 +196,7 @@ def sweepers(url: str) -> Iterator[Sweepers]:
             process.kill()
 
 
+@pytest.mark.thorough
 @EVERY
 def test_sweeps_that_are_killed_release_every_expired_consumer_once(
     engine: str, fresh_url: str, opened: Opener, clock: Clock

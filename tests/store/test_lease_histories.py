@@ -24,8 +24,8 @@ from berth.store.reshape import reshape
 from berth.upkeep import schema
 from tests.effort import SEED, repeat_with, scaled
 from tests.store.conftest import Opener
-from tests.store.fleet import add_provider, claim, consumer, holding, provider
-from tests.store.test_leases import Clock, clock, leases, rows, swept, used
+from tests.store.fleet import add_provider, claim, consumer, holding, provider, used
+from tests.store.test_leases import Clock, clock, leases, rows, swept
 
 __all__ = ["clock"]  # a fixture
 
@@ -133,7 +133,7 @@ class History:
         until = {consumer(key): held.until for key, held in self.model.items() if held.until}
         for db in self.databases:
             assert leases(db) == until
-            assert used(db) == sum(held.amount for held in self.model.values())
+            assert used(db, 1) == [sum(held.amount for held in self.model.values())]
             for number in CONSUMERS:
                 shown = consumer_allocations(db, consumer(number))
                 held = self.model.get(number)

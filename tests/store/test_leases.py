@@ -4,16 +4,15 @@ test sets. Source: spec/beyond.md 7.3."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import DateTime, literal_column, select
 
-from berth.model.errors import CapacityExceeded, ConsumerRace
-from berth.model.ids import ConsumerUUID, Generation
+from berth.model.errors import ConsumerRace
+from berth.model.ids import ConsumerUUID
 from berth.store import lease_sweep
-from berth.store.allocations import delete_allocations, release_consumer
 from berth.store.claim_reads import ClaimFacts
 from berth.store.claims import release
 from berth.store.consumer_lists import get_consumer
@@ -30,13 +29,11 @@ from berth.store.leases import (
     pages_of_leases,
     put_lease,
 )
-from berth.store.reshape import reshape
 from berth.upkeep import schema
 from berth.upkeep.data_migrations import Owner
 from berth.upkeep.repair import iter_repaired
 from tests.servers.statements import run
-from tests.sql_reads import provider_usages
-from tests.store.fleet import add_provider, claim, consumer, holding, provider
+from tests.store.fleet import add_provider, claim, consumer, holding, used
 from tests.store.statements import counted_statements
 
 VCPU = {1: {"VCPU": 1}}
@@ -100,11 +97,6 @@ def swept(db: Database) -> list[Expired]:
     return [each for expired in sweep(db) for each in expired]
 
 
-def used(db: Database) -> int:
-    """The VCPU of p1 in use."""
-    return provider_usages(db, provider(1)).usages["VCPU"]
-
-
 @EVERY
 def test_a_lease_is_given_back_after_its_time(fleet: Database, clock: Clock) -> None:
     """Not before; and what has no lease stays."""
@@ -113,11 +105,12 @@ def test_a_lease_is_given_back_after_its_time(fleet: Database, clock: Clock) -> 
     assert swept(fleet) == []
     clock.pass_(1)
     assert swept(fleet) == [Expired(consumer(1), "web", ("p1",))]
-    assert (swept(fleet), leases(fleet), rows(fleet), used(fleet)) == ([], {}, 0, 1)
+    assert (swept(fleet), leases(fleet), rows(fleet), used(fleet, 1)) == ([], {}, 0, [1])
     assert get_consumer(fleet, consumer(1)) is None
     assert schema.check(fleet) == []
 
 
+@EVERY
 @pytest.mark.parametrize("fraction", [0.001, 0.999])
 def test_a_lease_never_expires_early(
     db: Database, monkeypatch: pytest.MonkeyPatch, fraction: float
@@ -150,8 +143,8 @@ def test_the_clock_of_a_database_has_fractions(db: Database) -> None:
 
 @EVERY
 def test_a_lease_is_renewed_and_ended(fleet: Database, clock: Clock) -> None:
-    """Also in the second in which it was given, and after it has expired; a consumer that holds
-    nothing has none."""
+    """Also in the second in which it was given, after it has expired, and by a claim; a consumer
+    that holds nothing has none."""
     lease = put_lease(fleet, consumer(1), 600)
     assert lease is not None and lease.expires_at == NOON + timedelta(seconds=600)
     clock.pass_(700)
@@ -164,61 +157,18 @@ def test_a_lease_is_renewed_and_ended(fleet: Database, clock: Clock) -> None:
     assert swept(fleet) == []
     assert delete_lease(fleet, consumer(1)) and not delete_lease(fleet, consumer(1))
     clock.pass_(200)
-    assert (swept(fleet), used(fleet)) == ([], 2)
+    assert (swept(fleet), used(fleet, 1)) == ([], [2])
     assert put_lease(fleet, consumer(3), 60) is None and not delete_lease(fleet, consumer(3))
-
-
-WRITES: dict[str, Callable[[Database], object]] = {
-    "the same again": lambda db: claim(db, holding(1, VCPU, project="web", seen=1)),
-    "below 1.28": lambda db: claim(db, holding(1, VCPU, project="web")),
-    "more": lambda db: claim(db, holding(1, {1: {"VCPU": 2}}, project="web", seen=1)),
-    "another owner": lambda db: claim(db, holding(1, VCPU, project="db", user="x", seen=1)),
-    "several": lambda db: claim(
-        db, holding(2, {}, project="web", seen=1), holding(1, VCPU, project="web", seen=1)
-    ),
-    "a reshape": lambda db: reshape(db, [], [holding(1, VCPU, project="web", seen=1)]),
-    "delete": lambda db: delete_allocations(db, consumer(1)),
-    "delete at a generation": lambda db: release_consumer(db, consumer(1), Generation(1)),
-    "empty": lambda db: claim(db, holding(1, {}, project="web", seen=1)),
-    "empty by a reshape": lambda db: reshape(db, [], [holding(1, {}, project="web", seen=1)]),
-}
-
-
-@pytest.mark.parametrize("write", WRITES)
-def test_a_lease_never_outlives_a_write(fleet: Database, clock: Clock, write: str) -> None:
-    """Nor does the consumer get it back when it is claimed for again, by the same uuid, which on
-    SQLite gets the same row. What it holds then is never taken back."""
-    WRITES[write](fleet)
-    assert (leases(fleet), rows(fleet)) == ({}, 0)
-    claim(fleet, holding(1, VCPU, project="web"))
-    clock.pass_(601)
-    assert (swept(fleet), leases(fleet)) == ([], {})
-    assert get_consumer(fleet, consumer(1)) is not None and schema.check(fleet) == []
-
-
-def test_a_refused_write_leaves_the_lease(fleet: Database, clock: Clock) -> None:
-    """It is all or nothing."""
-    with pytest.raises(CapacityExceeded):
-        claim(fleet, holding(1, {1: {"VCPU": 101}}, project="web", seen=1))
-    assert leases(fleet) == {consumer(1): timedelta(minutes=10)}
-
-
-@EVERY
-def test_a_claim_with_a_lease_replaces_the_old_one(fleet: Database, clock: Clock) -> None:
-    """Of consumers that have one, and of those that have none."""
-    clock.pass_(60)
-    writes = (
-        holding(n, VCPU, project="web", seen=1, lease_until=expiry(fleet, 60)) for n in (1, 2)
-    )
-    claim(fleet, *writes)
-    assert leases(fleet) == dict.fromkeys((consumer(1), consumer(2)), timedelta(minutes=2))
+    until = expiry(fleet, 60)
+    claim(fleet, *(holding(n, VCPU, project="web", seen=1, lease_until=until) for n in (1, 2)))
+    assert leases(fleet) == dict.fromkeys((consumer(1), consumer(2)), timedelta(seconds=960))
     assert rows(fleet) == 2
 
 
 @pytest.mark.engines("sqlite")
 def test_a_claim_without_leases_costs_no_statement(db: Database, clock: Clock) -> None:
     """Neither of a new consumer nor of a known one, whatever leases others have; one that ends a
-    lease costs one more."""
+    lease costs one more. A sweep without expired leases asks one question."""
     add_provider(db, 1, VCPU=100)
     claim(db, holding(1, VCPU))
     counts = []
@@ -232,6 +182,9 @@ def test_a_claim_without_leases_costs_no_statement(db: Database, clock: Clock) -
     (*before, plain), (*after, ending) = counts[:4], counts[4:]
     assert before == after and all(own == 0 for _, own in before)
     assert (plain[1], ending) == (0, (plain[0] + 1, 1))
+    with counted_statements(db) as sent:
+        assert swept(db) == []
+    assert len(sent) == 1 and sent[0].startswith("SELECT")
 
 
 @EVERY
@@ -289,13 +242,12 @@ class Counts(Observer):
 
 
 @EVERY
-def test_another_program_ends_a_lease_too(fleet: Database, clock: Clock) -> None:
+def test_another_program_ends_a_lease_too(fleet: Database, clock: Clock, fresh_url: str) -> None:
     """Every write of OpenStack Placement increments the consumer's generation, or deletes it. A
     check finds the lease that is left behind, and a repair forgets it."""
     put_lease(fleet, consumer(2), 60)
-    url = fleet.engine.url.render_as_string(hide_password=False)
     run(
-        url,
+        fresh_url,
         f"UPDATE consumers SET generation = 2 WHERE uuid = '{consumer(1)}'",
         f"UPDATE consumers SET id = id + 100 WHERE uuid = '{consumer(2)}'",
     )
@@ -309,44 +261,32 @@ def test_another_program_ends_a_lease_too(fleet: Database, clock: Clock) -> None
     clock.pass_(60)
     assert (swept(fleet), rows(fleet)) == ([], 1)
     list(iter_repaired(fleet, Owner("nobody", "nobody")))
-    assert (rows(fleet), used(fleet)) == (0, 2) and schema.check(fleet) == []
-
-
-def recreated(db: Database, *consumers: int, to_the_second: bool) -> None:
-    """Delete and insert the records of some consumers within a millisecond, as if another program
-    had released them and claimed the same for them again; its times may be in whole seconds."""
-    columns = "uuid, generation, project_id, user_id, consumer_type_id"
-    uuids = ", ".join(f"'{consumer(number)}'" for number in consumers)
-    later = "strftime('%Y-%m-%d %H:%M:%f', created_at, '+0.001 seconds')"
-    moment = "datetime(created_at)" if to_the_second else later
-    run(
-        db.engine.url.render_as_string(hide_password=False),
-        f"CREATE TABLE kept AS SELECT * FROM consumers WHERE uuid IN ({uuids})",
-        f"DELETE FROM consumers WHERE uuid IN ({uuids})",
-        f"INSERT INTO consumers ({columns}, created_at) SELECT {columns}, {moment} FROM kept"
-        " ORDER BY id",
-        "DROP TABLE kept",
-    )
-
-
-def consumer_ids(db: Database) -> dict[str, int]:
-    """The id of each consumer's record."""
-    with db.read() as tx:
-        rows = tx.connection.exec_driver_sql("SELECT uuid, id FROM consumers")
-        return {str(uuid): int(number) for uuid, number in rows}
+    assert (rows(fleet), used(fleet, 1)) == (0, [2]) and schema.check(fleet) == []
 
 
 @pytest.mark.engines("sqlite")
 @pytest.mark.parametrize("to_the_second", [False, True])
 def test_a_lease_is_not_of_another_consumer_with_the_same_id(
-    fleet: Database, clock: Clock, to_the_second: bool
+    fleet: Database, clock: Clock, fresh_url: str, to_the_second: bool
 ) -> None:
-    """SQLite gives the highest id again, and a new consumer begins at generation 1 again. What it
-    holds is never taken back, and a new lease counts for it."""
+    """SQLite gives the highest id again, and a new consumer begins at generation 1 again, within a
+    millisecond; the other program's times may be in whole seconds. What it holds is never taken
+    back, and a new lease counts for it."""
     put_lease(fleet, consumer(2), 60)
-    before = consumer_ids(fleet)
-    recreated(fleet, 1, 2, to_the_second=to_the_second)
-    assert consumer_ids(fleet) == before
+    columns = "uuid, generation, project_id, user_id, consumer_type_id"
+    later = "strftime('%Y-%m-%d %H:%M:%f', created_at, '+0.001 seconds')"
+    moment = "datetime(created_at)" if to_the_second else later
+    ids = "SELECT uuid, id FROM consumers"
+    before = run(fresh_url, ids)
+    run(
+        fresh_url,
+        "CREATE TABLE kept AS SELECT * FROM consumers",
+        "DELETE FROM consumers",
+        f"INSERT INTO consumers ({columns}, created_at) SELECT {columns}, {moment} FROM kept"
+        " ORDER BY id",
+        "DROP TABLE kept",
+    )
+    assert sorted(run(fresh_url, ids)) == sorted(before)
     assert leases(fleet) == {}
     expected = "the lease of consumer {} is of an earlier state of it"
     assert schema.check(fleet) == [expected.format(consumer(number)) for number in (1, 2)]
@@ -354,20 +294,18 @@ def test_a_lease_is_not_of_another_consumer_with_the_same_id(
     assert leases(fleet) == {consumer(2): timedelta(minutes=15)}
     assert not delete_lease(fleet, consumer(1))
     clock.pass_(601)
-    assert (swept(fleet), used(fleet)) == ([], 2)
+    assert (swept(fleet), used(fleet, 1)) == ([], [2])
     clock.pass_(300)
     assert [each.consumer for each in swept(fleet)] == [consumer(2)]
-    assert (used(fleet), rows(fleet), schema.check(fleet)) == (1, 0, [])
+    assert (used(fleet, 1), rows(fleet), schema.check(fleet)) == ([1], 0, [])
 
 
+@EVERY
 def test_a_consumer_without_a_time_of_creation_can_have_a_lease(
-    fleet: Database, clock: Clock
+    fleet: Database, clock: Clock, fresh_url: str
 ) -> None:
     """Its record may be as old as that."""
-    run(
-        fleet.engine.url.render_as_string(hide_password=False),
-        f"UPDATE consumers SET created_at = NULL WHERE uuid = '{consumer(2)}'",
-    )
+    run(fresh_url, f"UPDATE consumers SET created_at = NULL WHERE uuid = '{consumer(2)}'")
     for seconds in (30, 60):
         put_lease(fleet, consumer(2), seconds)
         assert leases(fleet)[consumer(2)] == timedelta(seconds=seconds)
@@ -376,32 +314,22 @@ def test_a_consumer_without_a_time_of_creation_can_have_a_lease(
 
 
 @EVERY
-def test_a_lease_that_another_program_ended_is_given_again(fleet: Database, clock: Clock) -> None:
-    """The old one need not be forgotten first."""
-    url = fleet.engine.url.render_as_string(hide_password=False)
-    run(url, f"UPDATE consumers SET generation = 2 WHERE uuid = '{consumer(1)}'")
+def test_what_another_program_left_of_a_lease_is_no_obstacle(
+    fleet: Database, clock: Clock, fresh_url: str
+) -> None:
+    """To a new one, which replaces it: of the consumer that it has written, or of a new one with
+    the same uuid."""
+    one = timedelta(minutes=1)
+    run(fresh_url, f"UPDATE consumers SET generation = 2 WHERE uuid = '{consumer(1)}'")
     put_lease(fleet, consumer(1), 60)
-    assert (leases(fleet), rows(fleet)) == ({consumer(1): timedelta(minutes=1)}, 1)
-
-
-@EVERY
-def test_a_lease_that_another_program_left_is_replaced(fleet: Database, clock: Clock) -> None:
-    """By that of a new consumer with the same uuid."""
+    assert (leases(fleet), rows(fleet)) == ({consumer(1): one}, 1)
     run(
-        fleet.engine.url.render_as_string(hide_password=False),
+        fresh_url,
         f"DELETE FROM allocations WHERE consumer_id = '{consumer(1)}'",
         f"DELETE FROM consumers WHERE uuid = '{consumer(1)}'",
     )
-    claim(fleet, holding(1, VCPU, project="web", lease_until=expiry(fleet, 60)))
-    assert (leases(fleet), rows(fleet)) == ({consumer(1): timedelta(minutes=1)}, 1)
-
-
-@pytest.mark.engines("sqlite")
-def test_a_sweep_without_expired_leases_asks_one_question(fleet: Database, clock: Clock) -> None:
-    """It writes nothing."""
-    with counted_statements(fleet) as sent:
-        assert swept(fleet) == []
-    assert len(sent) == 1 and sent[0].startswith("SELECT")
+    claim(fleet, holding(1, VCPU, project="web", lease_until=expiry(fleet, 120)))
+    assert (leases(fleet), rows(fleet)) == ({consumer(1): 2 * one}, 1)
 
 
 @pytest.mark.engines("postgresql", "mariadb", "galera")

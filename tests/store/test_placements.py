@@ -11,7 +11,7 @@ import pytest
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import CapacityExceeded
 from berth.store.allocations import delete_allocations, replace_allocations
-from berth.store.engine.database import Database, Observer
+from berth.store.engine.database import Database
 from berth.store.engine.placement_sweep import PlacementSweep
 from berth.store.placements import Placement, standings
 from berth.upkeep import schema
@@ -20,16 +20,7 @@ from tests.store.fleet import add_provider, claim, consumer, holding, provider
 from tests.store.statements import counted_statements
 from tests.store.together import together
 
-
-class Commits(Observer):
-    """Notes how many writes each commit has."""
-
-    def __init__(self) -> None:
-        self.sizes: list[int] = []
-
-    def committed(self, writes: int) -> None:
-        """See `Observer`."""
-        self.sizes.append(writes)
+pytestmark = pytest.mark.engines("sqlite", "postgresql", "mariadb")
 
 
 def place(db: Database, write: ConsumerWrite, digest: str = "a") -> None:
@@ -70,7 +61,6 @@ def test_a_placement_costs_one_statement_more_than_a_claim(db: Database) -> None
     assert counts[1] == counts[0] + 1
 
 
-@pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_a_placement_counts_while_the_consumer_holds_what_it_got(db: Database) -> None:
     """A later one of the same consumer replaces it."""
     add_provider(db, 1, VCPU=100)
@@ -87,7 +77,6 @@ def test_a_placement_counts_while_the_consumer_holds_what_it_got(db: Database) -
     assert schema.check(db) == []
 
 
-@pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_the_request_of_an_earlier_call_does_not_count(db: Database, fresh_url: str) -> None:
     """The previous release replaces a placement, and leaves its request as it was."""
     add_provider(db, 1, VCPU=100)
@@ -100,34 +89,24 @@ def test_the_request_of_an_earlier_call_does_not_count(db: Database, fresh_url: 
     assert standings(db, [write.uuid])[write.uuid].placement == replaced
 
 
-@pytest.mark.engines("sqlite", "postgresql", "mariadb")
-def test_a_refused_claim_leaves_no_placement(db: Database) -> None:
-    """Both are one transaction."""
-    add_provider(db, 1, VCPU=1)
-    with pytest.raises(CapacityExceeded):
-        place(db, holding(1, {1: {"VCPU": 2}}))
-    assert rows(db) == 0
-
-
-@pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_placements_and_claims_share_a_transaction(db: Database) -> None:
-    """They are one kind of write."""
+    """They are one kind of write; what is refused leaves no placement."""
     add_provider(db, 1, VCPU=100)
     place(db, holding(1, {1: {"VCPU": 1}}))
-    db.observer = commits = Commits()
-    with together(db) as ask:
+    with counted_statements(db) as sent, together(db) as ask:
         done = [
             ask(place, db, holding(2, {1: {"VCPU": 1}})),
             ask(claim, db, holding(3, {1: {"VCPU": 1}})),
             ask(place, db, holding(4, {1: {"VCPU": 1}}), "c"),
+            ask(place, db, holding(5, {1: {"VCPU": 101}})),
         ]
-    for each in done:
-        each.result()
-    assert commits.sizes == [3]
-    assert [digest_of(db, number) for number in (2, 3, 4)] == ["a", None, "c"]
+    errors = [type(each.exception()) for each in done]
+    assert errors == [type(None)] * 3 + [CapacityExceeded]
+    assert len([text for text in sent if text.startswith("UPDATE berth_writer")]) == 1
+    assert [digest_of(db, number) for number in (2, 3, 4, 5)] == ["a", None, "c", None]
+    assert rows(db) == 3
 
 
-@pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_placements_of_consumers_that_are_gone_are_swept(db: Database) -> None:
     """Once they are old, part by part."""
     add_provider(db, 1, VCPU=100)
@@ -148,14 +127,10 @@ def test_placements_of_consumers_that_are_gone_are_swept(db: Database) -> None:
 
 
 @pytest.mark.engines("sqlite")
-def test_a_damaged_placement_is_found_and_forgotten(db: Database) -> None:
+def test_a_damaged_placement_is_told(db: Database, fresh_url: str) -> None:
     """The consumer keeps its allocations."""
     add_provider(db, 1, VCPU=100)
     place(db, holding(1, {1: {"VCPU": 1}}))
-    db.write_unnoted(
-        lambda tx: (
-            tx.connection.exec_driver_sql("UPDATE berth_placements SET mappings = '[]'") and None
-        )
-    )
+    run(fresh_url, "UPDATE berth_placements SET mappings = '[]'")
     (fault,) = schema.check(db)
     assert fault.startswith(f"the placement of consumer {consumer(1)} is damaged")

@@ -59,39 +59,35 @@ def world(db: Database, fresh_url: str, monkeypatch: pytest.MonkeyPatch) -> Worl
 def test_nothing_is_acknowledged_that_nobody_would_find(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """`rm berth.db` while the service runs: writes would go into a file without a name."""
-    world.path.unlink()
+    """`rm berth.db` while the service runs: writes would go into a file without a name. As after
+    `mv backup.db berth.db`, another file in its place is not taken for it: the index does not match
+    that file. The one that comes back is served again, and nothing is lost."""
+    away, copy = (world.path.with_name(name) for name in ("away.db", "copy.db"))
+    shutil.copy(world.path, copy)
+    world.path.rename(away)
     for _ in range(3):
         world.is_refused()
     assert not world.path.exists(), "no new database is made in its place"
     (line,) = [record.message for record in caplog.records if record.levelname == "ERROR"]
     assert line.startswith(f"{world.path} was removed while the database is in use")
-
-
-def test_another_file_in_its_place_is_not_taken_for_it(world: World) -> None:
-    """As after `mv backup.db berth.db`: the index does not match that file."""
-    copy = world.path.with_name("copy.db")
-    shutil.copy(world.path, copy)
-    copy.replace(world.path)
+    copy.rename(world.path)
     world.is_refused()
-    world.db.dispose()
-    world.is_refused()  # nor is it opened by a new connection
-
-
-def test_a_file_that_comes_back_is_served_again(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    """It is moved away and back, and nothing is lost."""
-    away = world.path.with_name("away.db")
-    world.path.rename(away)
-    world.is_refused()
-    away.rename(world.path)
+    away.replace(world.path)
     add_provider(world.db, 2)
     assert totals_of(world.index.snapshot()).providers == 2
     assert f"{world.path} is back in its place; requests succeed again" in caplog.messages
     again = opened_at(f"sqlite:///{world.path}")
     assert totals_of(Index(again).snapshot()).providers == 2
     again.dispose()
+
+
+def test_a_new_connection_does_not_open_another_file(world: World) -> None:
+    """In the place of the one that is in use."""
+    copy = world.path.with_name("copy.db")
+    shutil.copy(world.path, copy)
+    copy.replace(world.path)
+    world.db.dispose()
+    world.is_refused()
 
 
 def test_a_write_ahead_log_that_is_removed_takes_no_more_writes(world: World) -> None:

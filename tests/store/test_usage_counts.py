@@ -9,9 +9,9 @@ import pytest
 
 from berth.store import usage_counts
 from berth.store.engine.database import Database
-from berth.store.engine.opening import DatabaseOptions, open_database
 from berth.store.engine.transaction import Tx
 from berth.upkeep import schema
+from tests.fresh import opened_at
 from tests.servers.statements import run
 from tests.sql_reads import provider_usages
 from tests.store.damage import CASES, damage
@@ -44,7 +44,7 @@ def test_a_claim_in_between_is_not_lost(sound: Database, database_url: str) -> N
     """RACE: a claim commits after the allocations were counted and before the usage is written. The
     usage is left alone and counted again."""
     run(database_url, "UPDATE berth_usages SET used = 3 WHERE resource_provider_id = 12")
-    other = open_database(database_url, options=DatabaseOptions(synchronous=False))
+    other = opened_at(database_url)
     write = usage_counts._write
     claims = [holding(31, {12: {"VCPU": 1}})]
 
@@ -53,15 +53,10 @@ def test_a_claim_in_between_is_not_lost(sound: Database, database_url: str) -> N
             claim(other, claims.pop())
         write(tx, stale)
 
-    if tx_holds_the_whole_file(sound):
+    if sound.dialect.is_embedded:  # a transaction locks out all other writers
         claim(other, claims.pop())
     with patch.object(usage_counts, "_write", claim_then_write):
         schema.recount_usages(sound)
     assert provider_usages(sound, provider(12)).usages["VCPU"] == 3
     assert schema.check(sound) == []
     other.dispose()
-
-
-def tx_holds_the_whole_file(db: Database) -> bool:
-    """Whether a transaction locks out all other writers; then there is no such race."""
-    return db.dialect.is_embedded

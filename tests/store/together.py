@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes writes share one transaction."""
+"""Makes writes share one transaction, and lets others race."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from threading import Event, Thread
+from threading import Barrier, Event, Thread
 from typing import Any, Final
 
 import pytest
 
+from berth.model.errors import BerthError
 from berth.store.engine.database import Database
 from berth.store.engine.transaction import Tx
 from tests.e2e.serving import wait_until
@@ -60,3 +61,19 @@ def together(db: Database) -> Iterator[Callable[..., Future[Any]]]:
         wait(asked, _TIMEOUT_S)
     with pytest.raises(KeyError):
         first.result(_TIMEOUT_S)
+
+
+def race(*calls: Callable[[], object]) -> list[type[BerthError] | None]:
+    """Run the calls at the same time; return the error of each, or None."""
+    start = Barrier(len(calls))
+
+    def run(call: Callable[[], object]) -> type[BerthError] | None:
+        start.wait(_TIMEOUT_S)
+        try:
+            call()
+        except BerthError as error:
+            return type(error)
+        return None
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(run, calls))
