@@ -1,69 +1,81 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A service for hosts to report to: over a socket, and in this process."""
+"""A service in this process for hosts to report to: berth, and one with the old routes only."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator
-from contextlib import contextmanager
+import json
+import shutil
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
-from keystoneauth1 import adapter
-from oslo_config import cfg
+from requests.structures import CaseInsensitiveDict
 
-from berth.config import options
-from berth.direct import PlacementDirect
-from berth.hosts.transports import with_token
-from tests.e2e.serving import served
+from berth import config
+from berth.edge.app import create_app
+from berth.index import Index
+from berth.store.engine.opening import DatabaseOptions, open_database
+from tests.client import NOTHING, Client
 from tests.hosts.hosts import AsPlacement
 from tests.hosts.stage import Stage
 
 
-@contextmanager
-def _over_http(folder: Path) -> Iterator[adapter.Adapter]:
-    with served(folder) as url:
-        yield with_token(url, "admin", {"X-Roles": "admin,service"})
+class Answer:
+    """A response, as the report client sees it."""
+
+    def __init__(self, status: int, headers: Mapping[str, str], text: str) -> None:
+        self.status_code = status
+        self.headers = headers
+        self.text = text
+
+    def json(self) -> Any:
+        """The decoded body."""
+        return json.loads(self.text)
 
 
-@contextmanager
-def _in_process(folder: Path) -> Iterator[adapter.Adapter]:
-    conf = cfg.ConfigOpts()
-    options.register_opts(conf)
-    conf([], default_config_files=[], default_config_dirs=[])
-    conf.set_override("connection", f"sqlite:///{folder}/berth.db", "placement_database")
-    with PlacementDirect(conf) as client:
-        yield client
+class InProcess:
+    """A transport like keystoneauth's Adapter, without what most of its time goes to."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def request(self, url: str, method: str, **options: Any) -> Answer:
+        """Send a request."""
+        response = self._client.request(
+            method,
+            url,
+            json=options.get("json", NOTHING),
+            headers=options.get("headers"),
+            version=options.get("microversion"),
+        )
+        named = CaseInsensitiveDict(response.headers.pairs)
+        return Answer(response.status, named, response.text)
 
 
-@contextmanager
-def _as_placement(folder: Path) -> Iterator[adapter.Adapter]:
-    with _in_process(folder) as transport:
-        old_routes = AsPlacement(copy.copy(transport))
-        setattr(transport, "request", old_routes.request)  # noqa: B010 - mypy refuses the other form
-        yield transport
+@pytest.fixture(scope="session")
+def in_process(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
+    """A service in this process."""
+    folder = tmp_path_factory.mktemp("hosts")
+    url = f"sqlite:///{shutil.copy(prepared, folder / 'berth.db')}"
+    conf = folder / "placement.conf"
+    conf.write_text(f"[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = {url}\n")
+    settings = config.read_settings(config.load([str(conf)]))
+    db = open_database(url, options=DatabaseOptions(synchronous=False))
+    yield InProcess(Client.of(create_app(settings, db, Index(db))))
+    db.dispose()
 
 
-@pytest.fixture(scope="module", params=["over HTTP", "as Placement"])
-def service(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Stage]:
-    """A service that the tests of a module share, one after another: berth over a socket, and, in
-    this process, one that has the old routes only."""
-    opened = {"over HTTP": _over_http, "as Placement": _as_placement}[request.param]
-    with opened(tmp_path_factory.mktemp("service")) as transport:
-        yield Stage(transport)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Test with both services, unless a module names one in `SERVICES`."""
+    if "stage" in metafunc.fixturenames:
+        services = getattr(metafunc.module, "SERVICES", ["berth", "as Placement"])
+        metafunc.parametrize("stage", services, indirect=True)
 
 
 @pytest.fixture
-def stage(service: Stage) -> Iterator[Stage]:
-    """An empty service."""
-    yield service
-    service.clear()
-
-
-@pytest.fixture(scope="module")
-def service_in_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """A service in this process, for modules that do not depend on the transport."""
-    with _in_process(tmp_path_factory.mktemp("service")) as transport:
-        yield Stage(transport)
+def stage(request: pytest.FixtureRequest, in_process: InProcess) -> Iterator[Stage]:
+    """An empty service: berth, or one that has the old routes only."""
+    stage = Stage(AsPlacement(in_process) if request.param == "as Placement" else in_process)
+    yield stage
+    stage.clear()

@@ -18,6 +18,7 @@ from berth.hosts.drivers.hosts.mdev import MdevParent
 from berth.hosts.drivers.hosts.pci import Function
 from berth.hosts.drivers.libvirt.machine import Machine, NodeDevices
 from berth.hosts.drivers.libvirt.xml_documents import (
+    Cell,
     Guest,
     Mdev,
     read_capabilities,
@@ -47,6 +48,10 @@ class RecordedHost:
     resting_on: Mapping[int, int] = field(default_factory=dict)
     #: NUMA nodes that are the memory of GPUs.
     of_gpus: frozenset[int] = frozenset()
+    #: By NUMA node without CPUs, its memory in KiB.
+    memory_kib: Mapping[int, int] = field(default_factory=dict)
+    #: NUMA nodes of which libvirt does not tell.
+    unlisted: frozenset[int] = frozenset()
     #: The memory of each node in huge pages, by page size in KiB.
     huge_kib: dict[int, int] = field(default_factory=dict)
 
@@ -58,10 +63,11 @@ class RecordedHost:
         cells = tuple(
             replace(cell, cpus=cell.cpus & online, huge_kib={**cell.huge_kib, **self.huge_kib})
             for cell in read.cells
-        )
+            if cell.id not in self.unlisted
+        ) + tuple(Cell(number, frozenset(), kib) for number, kib in self.memory_kib.items())
         return Machine(
             replace(read, cells=cells),
-            sum(cell.memory_kib for cell in read.cells) // 1024,
+            sum(cell.memory_kib for cell in cells) // 1024,
             cpus,
             cpus - self.resting,
             read_cpu_features(read.cpu) if read.cpu else frozenset(),
@@ -88,13 +94,16 @@ class RecordedHost:
         return self.gib
 
 
-def gpu_host(guests: Mapping[str, str], *, size: int = 4, stopped: str = "") -> RecordedHost:
+def gpu_host(
+    guests: Mapping[str, str], *, size: int = 4, stopped: str = "", names_uuid: bool = True
+) -> RecordedHost:
     """A host with the GPUs 84 and 85.
 
     Args:
         guests: by the name of a consumer, the GPUs of its vGPUs: `"84 84 85"`.
         size: how many vGPUs each GPU has.
         stopped: names of guests that do not run; theirs are not made.
+        names_uuid: see `mdev_xml`.
     """
     host = RecordedHost()
     made = {"84": 0, "85": 0}
@@ -105,7 +114,8 @@ def gpu_host(guests: Mapping[str, str], *, size: int = 4, stopped: str = "") -> 
             mdevs.append(mdev)
             if name not in stopped.split():
                 made[gpu] += 1
-                host.node_devices.append(mdev_xml(mdev, f"pci_0000_{gpu}_00_0"))
+                parent = f"pci_0000_{gpu}_00_0"
+                host.node_devices.append(mdev_xml(mdev, parent, names_uuid=names_uuid))
         text = domain_xml(consumer_uuid(name), mdevs=mdevs)
         host.domains.append((text, name not in stopped.split()))
     for gpu, count in made.items():

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from berth.hosts.drivers import Used
@@ -13,7 +15,7 @@ from berth.hosts.drivers.linux.nvml import NVML
 from berth.hosts.drivers.linux.options import read_options
 from berth.hosts.plan import Allocations
 from berth.hosts.provider_tree import ProviderTree
-from tests.hosts.machines.machine import Machine
+from tests.hosts.machines import Machine
 from tests.worlds import Stock, World, WorldProvider, provider_uuid
 
 _OWNER = "CUSTOM_OWNER_BERTH"
@@ -79,3 +81,74 @@ def _stock(record: Mapping[str, Any]) -> Stock:
     if fields.get("max_unit") == fields["total"]:
         del fields["max_unit"]
     return Stock(**fields)
+
+
+class FakeNVMLError(Exception):
+    """The error of the fake library."""
+
+
+@dataclass
+class FakeNVML:
+    """NVIDIA's library with two GPUs: one whole, one divided into three slices of seven."""
+
+    #: "no driver", or "lost": all GPUs are; a number: that one is.
+    fault: str | int = ""
+    first: str = "Tesla V100"
+    #: A call that answers something else, or fails, for the GPU 0, its slices, or slice 0.
+    odd: str = ""
+    answer: Any = None
+    NVMLError: type[Exception] = FakeNVMLError
+    is_open: bool = False
+
+    def __post_init__(self) -> None:
+        call = self.odd
+
+        def answer(*numbers: int) -> Any:
+            if numbers[-1:] in ((), (0,)) or (numbers == (1,) and "MigMode" not in call):
+                if self.answer == "error":
+                    raise FakeNVMLError("Timeout")
+                return tuple(self.answer) if isinstance(self.answer, list) else self.answer
+            return getattr(FakeNVML, call)(self, *numbers)
+
+        if call:
+            setattr(self, call, answer)
+
+    def nvmlInit(self) -> None:
+        if self.fault == "no driver":
+            raise FakeNVMLError("Driver Not Loaded")
+        self.is_open = True
+
+    def nvmlShutdown(self) -> None:
+        self.is_open = False
+
+    def nvmlDeviceGetCount(self) -> int:
+        return 2
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> Any:
+        return index
+
+    def nvmlDeviceGetPciInfo(self, handle: Any) -> Any:
+        if self.fault in ("lost", handle):
+            raise FakeNVMLError("GPU is lost")
+        return SimpleNamespace(busId=["00000000:84:00.0", b"00000000:85:00.0"][handle])
+
+    def nvmlDeviceGetName(self, handle: Any) -> str:
+        if isinstance(handle, str):
+            return f"NVIDIA A100-SXM4-40GB MIG {handle}"
+        return self.first if handle == 0 else "NVIDIA A100-SXM4-40GB"
+
+    def nvmlDeviceGetCudaComputeCapability(self, handle: Any) -> Any:
+        return [(7, 0) if "V100" in self.first else (8, 9), (8, 0)][handle]
+
+    def nvmlDeviceGetMigMode(self, handle: Any) -> Any:
+        if handle == 0:
+            raise FakeNVMLError("Not Supported")
+        return (1, 1)
+
+    def nvmlDeviceGetMaxMigDeviceCount(self, handle: Any) -> int:
+        return 7
+
+    def nvmlDeviceGetMigDeviceHandleByIndex(self, handle: Any, index: int) -> Any:
+        if index > 2:
+            raise FakeNVMLError("Not Found")
+        return ["1g.5gb", "3g.20gb", "1g.5gb"][index]

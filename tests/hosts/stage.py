@@ -16,8 +16,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID, uuid5
 
-from keystoneauth1.adapter import Adapter
-
+from berth.hosts.service import Transport
 from tests.hosts.drivers import OWNER
 from tests.worlds import (
     Stock,
@@ -42,9 +41,9 @@ def consumer_uuid(name: str) -> str:
 
 
 class Stage:
-    """A service, reached through a keystoneauth Adapter."""
+    """A service, reached through a transport of the report client."""
 
-    def __init__(self, transport: Adapter) -> None:
+    def __init__(self, transport: Transport) -> None:
         self.transport = transport
         self._consumers: dict[str, str] = {}
         self._aggregates: dict[str, str] = {}
@@ -128,6 +127,12 @@ class Stage:
     def remove(self, provider: str) -> None:
         """Delete a provider, as another client would."""
         self._send("DELETE", f"/resource_providers/{self.uuid_of(provider)}")
+
+    def make(self, name: str, parent: str) -> None:
+        """Create a provider below another, as another agent would."""
+        body = {"name": name, "uuid": provider_uuid(name)}
+        body["parent_provider_uuid"] = self.uuid_of(parent)
+        self._send("POST", "/resource_providers", body)
 
     def uuid_of(self, name: str) -> str:
         """The uuid of the provider with a name."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +39,13 @@ class Meanwhile:
         return self._transport.request(url, method, **options)
 
 
-@pytest.fixture
-def stage(service_in_process: Stage) -> Iterator[Stage]:
+SERVICES = ["berth"]
+
+
+@pytest.fixture(autouse=True)
+def _gone(stage: Stage) -> None:
     """The tree of a host that no longer exists."""
-    service_in_process.show(GONE)
-    yield service_in_process
-    service_in_process.clear()
+    stage.show(GONE)
 
 
 @pytest.fixture
@@ -74,11 +75,9 @@ def test_a_tree_that_came_into_use_is_left_whole(stage: Stage, undo: UndoFile) -
 def test_a_tree_that_has_grown_is_left_whole(stage: Stage, undo: UndoFile) -> None:
     """Another client has created a child, so there is a host."""
     finding = found(stage)
-    transport = stage.transport
-    body = {"name": "more", "parent_provider_uuid": provider_uuid("gone")}
-    transport.post("/resource_providers", json=body, microversion="1.30")
+    stage.make("more", "gone")
     before = stage.picture()
-    assert fix(Service(transport), {}, finding, undo) is Outcome.CHANGED_SINCE
+    assert fix(Service(stage.transport), {}, finding, undo) is Outcome.CHANGED_SINCE
     assert stage.picture() == before
 
 
@@ -110,7 +109,7 @@ def test_what_cannot_come_back_is_told_and_can_later(stage: Stage, undo: UndoFil
 
     def meanwhile() -> None:
         stage.hold("i1", "gone VCPU=1")
-        stage.transport.post("/resource_providers", json={"name": "gone-gpu"}, microversion="1.30")
+        Service(stage.transport).post("/resource_providers", {"name": "gone-gpu"})
 
     root = f"DELETE /resource_providers/{provider_uuid('gone')}"
     service = Service(Meanwhile(stage.transport, root, meanwhile))

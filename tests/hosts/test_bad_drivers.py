@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,11 +38,7 @@ CN1, CN2, NUMA0, NFS = map(provider_uuid, ("cn1", "cn2", "numa0", "nfs"))
 Edit = Callable[[ProviderTree, Allocations], object]
 
 
-@pytest.fixture
-def stage(service_in_process: Stage) -> Iterator[Stage]:
-    """A service in this process."""
-    yield service_in_process
-    service_in_process.clear()
+SERVICES = ["berth"]
 
 
 @dataclass

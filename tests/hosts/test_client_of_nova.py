@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -26,11 +26,7 @@ CN1, A = provider_uuid("cn1"), aggregate_uuid("A")
 NOBODY = aggregate_uuid("nobody")
 
 
-@pytest.fixture
-def stage(service_in_process: Stage) -> Iterator[Stage]:
-    """A service in this process."""
-    yield service_in_process
-    service_in_process.clear()
+SERVICES = ["berth"]
 
 
 @pytest.fixture
@@ -178,22 +174,16 @@ def test_the_client_knows_the_aggregates_that_it_has_changed_itself(
         assert stage.picture() == picture
 
 
-def type_of(stage: Stage, consumer: str) -> object:
-    """The type of a consumer, as the newest clients see it."""
-    answer = stage.transport.get(f"/allocations/{consumer_uuid(consumer)}", microversion="1.38")
-    return answer.json().get("consumer_type")
-
-
 def test_nobody_loses_his_type(stage: Stage, client: ReportClient) -> None:
     """This client uses microversions without types; the existing type stays."""
     i1 = consumer_uuid("i1")
     client.add_resources_to_instance_allocation(None, i1, {CN1: {"VCPU": 1}})
     nfs = {"allocations": {provider_uuid("nfs"): {"resources": {"DISK_GB": 1}}}}
     client.claim_resources(None, i1, nfs, "web", "alice", "1.36", consumer_generation=None)
-    assert type_of(stage, "i1") == "INSTANCE"
+    assert stage.type_of("i1") == "INSTANCE"
     stage.hold("m1", "cn1 VCPU=1", kind="MIGRATION")
     client.move_allocations(None, i1, consumer_uuid("m1"))
-    assert type_of(stage, "m1") == "MIGRATION"
+    assert stage.type_of("m1") == "MIGRATION"
     client.delete_allocation_for_instance(None, consumer_uuid("m1"), "migration", force=True)
     assert stage.picture() == drawn(WORLD.replace("    i1: cn1 VCPU=2 PCPU=1 MEMORY_MB=512\n", ""))
 
@@ -203,7 +193,7 @@ def test_a_reshape_keeps_types(stage: Stage) -> None:
     stage.show(BEFORE)
     stage.hold("i3", "cn1 VCPU=2 MEMORY_MB=2048 VGPU=1", kind="MIGRATION")
     start(ReportClient(stage.transport), three_guests())
-    assert [type_of(stage, name) for name in ("i1", "i3")] == ["INSTANCE", "MIGRATION"]
+    assert [stage.type_of(name) for name in ("i1", "i3")] == ["INSTANCE", "MIGRATION"]
 
 
 class Old:

@@ -179,9 +179,8 @@ def test_who_has_gone_meanwhile_is_no_fault(stage: Stage) -> None:
     """When a tree is deleted with its allocations."""
     stage.show(HOSTS + "    i1: cn2 VCPU=1\n    i2: cn2 VCPU=1")
 
-    allocations = stage.transport.get(
-        f"/resource_providers/{provider_uuid('cn2')}/allocations", microversion="1.30"
-    ).json()["allocations"]
+    path = f"/resource_providers/{provider_uuid('cn2')}/allocations"
+    allocations = Service(stage.transport).get(path)["allocations"]
     _, second = ({consumer_uuid(name): name for name in ("i1", "i2")}[uuid] for uuid in allocations)
     meddling = Meddling(stage.transport, lambda: stage.hold(second, ""))
     client = ConsumerClient(Service(meddling))

@@ -24,8 +24,7 @@ from berth.hosts.tracker import Driver
 from tests.hosts.hosts import start
 from tests.hosts.libvirt_hosts import RecordedHost, gpu_host, pci_xml
 from tests.hosts.linux_hosts import driver as linux_driver
-from tests.hosts.machines import ONE_SOCKET
-from tests.hosts.machines.machine import PCI
+from tests.hosts.machines import ONE_SOCKET, PCI
 from tests.hosts.stage import Stage
 
 CARD: Final = "0000:81:00.0"

@@ -8,7 +8,7 @@ of before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -43,12 +43,9 @@ from tests.hosts.hosts import (
     three_guests,
     tracker,
 )
-from tests.hosts.machines.machine import PCI
+from tests.hosts.machines import MACHINES, PCI
 from tests.hosts.stage import Stage, consumer_uuid, drawn
 from tests.hosts.test_healing import HEALED, UNTOLD, pci_host
-from tests.hosts.test_linux_scenarios import AFTER as NUMA_AFTER
-from tests.hosts.test_linux_scenarios import BEFORE as NUMA_BEFORE
-from tests.hosts.test_linux_scenarios import HALVES, PLAIN, WHERE, places
 from tests.hosts.test_neighbours import AGENT, AGENT_AFTER, OTHERS, SHARED_DISK
 from tests.hosts.test_reshape import SPLIT, Merging, StandardClass
 from tests.worlds import provider_uuid
@@ -56,6 +53,24 @@ from tests.worlds import provider_uuid
 GPUS = """
       cn1_pci_84  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
       cn1_pci_85  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
+"""
+
+
+NUMA_BEFORE = """
+    cn1  VCPU=32(ratio:4,reserved:2)  MEMORY_MB=65536  DISK_GB=500  HW_ARCH_X86_64  HW_CPU_X86_AVX2
+    i1: cn1 VCPU=4 MEMORY_MB=8192 DISK_GB=20
+    i3: cn1 VCPU=8 MEMORY_MB=16384 DISK_GB=20
+"""
+
+NUMA_AFTER = """
+    cn1  DISK_GB=500(max:500)  HW_ARCH_X86_64  HW_CPU_X86_AVX2
+      cn1_NUMA0  VCPU=16(ratio:4,reserved:1,max:16)  MEMORY_MB=32768(max:32768)  HW_NUMA_ROOT \
+        CUSTOM_OWNER_BERTH
+      cn1_NUMA1  VCPU=16(ratio:4,reserved:1,max:16)  MEMORY_MB=32768(max:32768)  HW_NUMA_ROOT \
+        CUSTOM_OWNER_BERTH
+        cn1_0000:81:00.0  CUSTOM_PCI_8086_1572=1(max:1)  CUSTOM_OWNER_BERTH
+    i1: cn1_NUMA0 VCPU=4 MEMORY_MB=8192, cn1 DISK_GB=20
+    i3: cn1_NUMA0 VCPU=4 MEMORY_MB=8192, cn1_NUMA1 VCPU=4 MEMORY_MB=8192, cn1 DISK_GB=20
 """
 
 
@@ -115,23 +130,17 @@ def scenario(request: pytest.FixtureRequest, tmp_path: Path) -> Scenario:
     """Each of the scenarios; B is of a recorded machine, with a card that is new too."""
     if request.param == "B":
         host = linux_hosts.driver(
-            replace(PLAIN, pci={"0000:81:00.0": PCI("8086:1572", node=1)}),
+            replace(MACHINES["plain"], pci={"0000:81:00.0": PCI("8086:1572", node=1)}),
             tmp_path / "host",
             model="numa",
-            placements=places(WHERE),
+            placements={consumer_uuid("i1"): {0: 4}, consumer_uuid("i3"): {0: 4, 1: 4}},
             pci=[{"device": "8086:1572"}],
-            **HALVES,
         )
-        card = "        cn1_0000:81:00.0  CUSTOM_PCI_8086_1572=1(max:1)  CUSTOM_OWNER_BERTH\n"
-        return Scenario(NUMA_BEFORE, host, NUMA_AFTER.replace("    i1:", f"{card}    i1:"))
+        return Scenario(NUMA_BEFORE, host, NUMA_AFTER)
     return SCENARIOS[request.param]
 
 
-@pytest.fixture
-def stage(service_in_process: Stage) -> Iterator[Stage]:
-    """A database without a service."""
-    yield service_in_process
-    service_in_process.clear()
+SERVICES = ["berth"]
 
 
 class Offline:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 
@@ -72,11 +71,7 @@ class ConfiguredHost:
         beside.replace(self.directory / name)
 
 
-@pytest.fixture
-def stage(service_in_process: Stage) -> Iterator[Stage]:
-    """An empty service in this process: the transport does not matter here."""
-    yield service_in_process
-    service_in_process.clear()
+SERVICES = ["berth"]
 
 
 @pytest.fixture

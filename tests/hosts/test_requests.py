@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -62,11 +61,7 @@ class Upgraded:
         return self._transport.request(url, method, **options)
 
 
-@pytest.fixture
-def stage(service_in_process: Stage) -> Iterator[Stage]:
-    """An empty service."""
-    yield service_in_process
-    service_in_process.clear()
+SERVICES = ["berth"]
 
 
 @pytest.mark.parametrize("is_placement", [True, False], ids=["Placement", "berth"])

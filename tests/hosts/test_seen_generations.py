@@ -5,7 +5,7 @@ conflict.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -26,13 +26,14 @@ EDITS: dict[str, Callable[[ProviderTree], object]] = {
 }
 
 
-@pytest.fixture
-def stage(service_in_process: Stage) -> Iterator[Stage]:
+SERVICES = ["berth"]
+
+
+@pytest.fixture(autouse=True)
+def _world(stage: Stage) -> None:
     """A host with one guest."""
-    service_in_process.show("cn1  VCPU=16\ni1: cn1 VCPU=2")
-    service_in_process.name_aggregates("A")
-    yield service_in_process
-    service_in_process.clear()
+    stage.show("cn1  VCPU=16\ni1: cn1 VCPU=2")
+    stage.name_aggregates("A")
 
 
 def look(client: ReportClient) -> ProviderTree:

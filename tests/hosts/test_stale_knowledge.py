@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from threading import Thread
 
 import pytest
@@ -17,12 +17,7 @@ from tests.hosts.stage import Stage, consumer_uuid, drawn
 from tests.hosts.test_audit import Meanwhile
 from tests.worlds import provider_uuid
 
-
-@pytest.fixture
-def stage(service_in_process: Stage) -> Iterator[Stage]:
-    """An empty service."""
-    yield service_in_process
-    service_in_process.clear()
+SERVICES = ["berth"]
 
 
 def test_who_came_back_is_read_again(stage: Stage) -> None:

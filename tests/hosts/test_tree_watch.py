@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 
 import pytest
 
@@ -23,11 +22,7 @@ HOST = """
 """
 
 
-@pytest.fixture
-def stage(service_in_process: Stage) -> Iterator[Stage]:
-    """An empty service."""
-    yield service_in_process
-    service_in_process.clear()
+SERVICES = ["berth"]
 
 
 class Host:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -29,11 +28,7 @@ CN1 = provider_uuid("cn1")
 DRAINS = "/berth/v1/drains"
 
 
-@pytest.fixture
-def stage(service_in_process: Stage) -> Iterator[Stage]:
-    """An empty service."""
-    yield service_in_process
-    service_in_process.clear()
+SERVICES = ["berth"]
 
 
 class Logged:

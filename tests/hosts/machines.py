@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recorded host and its files: a small /sys and /proc, as its kernel would write them.
+"""Recorded hosts, described in a few lines in `machines.yaml`, and their files: a small /sys and
+/proc, as its kernel would write them.
 
 A machine is plain data. `Machine.write` creates its files below a directory, which the driver reads
 in place of the root directory.
@@ -10,23 +11,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
+
+import msgspec
 
 from berth.hosts.drivers.hosts.id_lists import read_id_list
 from berth.hosts.drivers.linux.disks import FileSystem
 
 #: A server's processor of the year 2020.
-INTEL = (
+INTEL: Final = (
     "fpu vme msr pae mmx sse sse2 ht vmx pni pclmulqdq ssse3 fma sse4_1 sse4_2 aes avx f16c bmi1 "
     "avx2 bmi2 rtm avx512f avx512dq avx512cd avx512bw avx512vl avx512_vnni ssbd ibrs ibpb stibp "
     "pcid pdpe1gb md_clear"
 )
-AMD = (
-    "fpu vme msr pae mmx sse sse2 ht svm pni pclmulqdq ssse3 fma sse4_1 sse4_2 aes avx f16c bmi1 "
-    "avx2 bmi2 sse4a abm sha_ni vaes vpclmulqdq ssbd ibpb stibp virt_ssbd pdpe1gb sev sev_es"
-)
 
-MIB = 1024
-GIB = 1024 * MIB
+MIB: Final = 1024
+GIB: Final = 1024 * MIB
 
 
 @dataclass(frozen=True)
@@ -168,3 +168,14 @@ def _write(path: Path, value: object) -> None:
 def _link(path: Path, to: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.symlink_to(to)
+
+
+_FILE: Final = Path(__file__).with_suffix(".yaml")
+
+MACHINES: Final = msgspec.yaml.decode(_FILE.read_bytes(), type=dict[str, Machine])
+
+ONE_SOCKET: Final = MACHINES["one socket"]
+TWO_SOCKETS: Final = MACHINES["two sockets"]
+FOUR_NODES: Final = MACHINES["four nodes"]
+GPU_HOST: Final = MACHINES["GPU host"]
+SRIOV_HOST: Final = MACHINES["SR-IOV host"]
