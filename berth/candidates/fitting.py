@@ -40,8 +40,8 @@ def fitting_hosts(
     parts: Iterable[tuple[Trees, Rows]]
     if plan.is_filter:
         # PERF bench, explain: most derived requests have one condition.
-        filtered = filter_trees(snapshot, plan, budget, among=among)
-        parts = ((trees, trees.rows) for trees in filtered)
+        every = filter_trees(snapshot, plan, budget, among=among)
+        parts = ((trees, trees.rows) for trees in every)
     else:
         batches = one_candidate_each(snapshot, plan, budget, among, any_set=True)
         parts = ((batch.trees, batch.rows) for batch in batches)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,6 +131,23 @@ def test_a_commit_into_a_lost_file_is_not_acknowledged(
         write(db)
     with pytest.raises(DatabaseMoved):
         write(db)
+
+
+@pytest.mark.parametrize("loss", _LOSSES.values(), ids=_LOSSES)
+def test_a_restore_sets_back_the_time_of_the_folder(
+    db: Database, fresh_url: str, loss: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody has touched the folder for long, so one look at it was enough for each commit."""
+    monkeypatch.setattr("berth.store.engine.sqlite_file.LOOK_EACH_S", 1e9)
+    monkeypatch.setattr(time, "time", lambda now=time.time: now() + 10)
+    path = Path(fresh_url.removeprefix("sqlite:///"))
+    for number in range(3):
+        add_provider(db, number)
+    before = path.parent.stat()
+    loss(path)
+    os.utime(path.parent, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(OutcomeUnknown):
+        add_provider(db, 3)
 
 
 def test_every_write_of_a_lost_commit_learns_of_it(db: Database, fresh_url: str) -> None:

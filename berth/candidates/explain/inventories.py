@@ -109,10 +109,8 @@ def _inventory(
 
 def _most(asking: Asking, at: Location, class_id: ClassId) -> tuple[int, float]:
     """By what the best provider is chosen: what it could give, and what it has."""
-    block = asking.present.block(at.block_id)
-    columns, line = block.columns[class_id], block.shape.row_of_node[class_id][at.node]
-    capacity, used = columns.capacity.item(line, at.row), asking.used(columns, line, at.row)
-    return min(max(int(capacity - used), 0), columns.max_unit.item(line, at.row)), capacity
+    has, _ = _inventory(asking, at, class_id, 0)
+    return min(has.free, has.max_unit), has.capacity
 
 
 def _reason(asked: int, has: Inventory, *, min_unit: int, step_size: int) -> Reason:

@@ -99,8 +99,7 @@ class DedicatedConnection:
                 return run, begin(run)
             except BaseException as error:
                 self._recover(run, error)
-                is_lost = isinstance(error, exc.DBAPIError) and error.connection_invalidated
-                if not (is_old and is_lost):
+                if not (is_old and getattr(error, "connection_invalidated", False)):
                     raise
             is_old = False
 

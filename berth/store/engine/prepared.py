@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from operator import itemgetter
+from operator import attrgetter, itemgetter, methodcaller
 from typing import Any, Final, NamedTuple, Protocol
 
 from sqlalchemy import (
@@ -422,28 +422,21 @@ class _Cursors:
 
     def fetch(self, text: str, values: Sequence[Any]) -> list[Any]:
         """See `Wire`."""
-        cursor = self._driver.cursor()
-        try:
-            cursor.execute(text, values)
-            return list(cursor.fetchall())
-        finally:
-            _close(cursor)
+        return list(self._executed(text, values, methodcaller("fetchall")))
 
     def change(self, text: str, values: Sequence[Any]) -> int:
         """See `Wire`."""
-        cursor = self._driver.cursor()
-        try:
-            cursor.execute(text, values)
-            return int(cursor.rowcount)
-        finally:
-            _close(cursor)
+        return int(self._executed(text, values, attrgetter("rowcount")))
 
     def insert(self, text: str, values: Sequence[Any]) -> int:
         """See `Wire`."""
+        return int(self._executed(text, values, attrgetter("lastrowid")))
+
+    def _executed(self, text: str, values: Sequence[Any], read: Callable[[Any], Any]) -> Any:
         cursor = self._driver.cursor()
         try:
             cursor.execute(text, values)
-            return int(cursor.lastrowid)
+            return read(cursor)
         finally:
             _close(cursor)
 
