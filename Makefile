@@ -38,11 +38,13 @@ serve: $(VENV)/.runtime ## Start a service on loopback, with an SQLite database
 demo: $(VENV)/.runtime ## Start a service with 2,000 simulated hosts, and print the address of its page
 	@$(BIN)/berth demo serve --bind $(BIND) $(ARGS)
 
-test: $(VENV)/.development ## Run every test that this machine can run, and print which database engines were tested
-	@BERTH_EFFORT=$(BERTH_EFFORT) $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --max-worker-restart 0 $(ARGS)
+test: export BERTH_EFFORT := $(BERTH_EFFORT)
+test: $(VENV)/.development ## Run the tests in five minutes, and print what was tested and what was not
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --max-worker-restart 0 --durations 20 --durations-min 2 $(ARGS)
 
+proof: export BERTH_EFFORT := $(EFFORT)
 proof: $(VENV)/.development ## Run the proofs and the random tests at full effort
-	@BERTH_EFFORT=$(EFFORT) $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --max-worker-restart 0 $(PROOFS) $(ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --max-worker-restart 0 $(PROOFS) $(ARGS)
 
 plant: $(VENV)/.development ## Plant small faults in copies of the code, one at a time, and say which tests find them
 	@$(BIN)/python tools/plant.py $(ARGS)

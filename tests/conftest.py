@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tests.client import Client
 
 pytest_plugins = [
+    "tests.interrupted",
     "tests.effort",
     "tests.engines",
     "tests.together",

@@ -2,8 +2,9 @@
 """A process that briefly outlives the tests, to stop their servers if they cannot.
 
 It reads one line per thing: `+process ID`, `+mount PATH`, `+directory PATH`, and the same with a
-minus when it is gone. When the tests have ended, killed or not, it kills the remaining processes
-with their descendants, and removes the directories.
+minus when it is gone; `+run NAME` stands for all processes with this name in their environment
+(`RUN`). When the tests have ended, killed or not, it kills the remaining processes with their
+descendants, and removes the directories.
 """
 
 from __future__ import annotations
@@ -13,10 +14,15 @@ import select
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 from tests.servers.family import kill_family
+
+#: The variable with the name of a run, for what its tests start.
+RUN: Final = "BERTH_TEST_RUN"
 
 #: How often it looks whether the tests still live: their pipe may be held open by others.
 _LOOK_S = 1.0
@@ -30,14 +36,16 @@ class Guard:
             [sys.executable, "-m", __name__],
             stdin=subprocess.PIPE,
             cwd=Path(__file__).parents[2],
+            env={name: value for name, value in os.environ.items() if name != RUN},
             start_new_session=True,
         )
 
-    def watch(self, kind: str, what: int | Path) -> None:
-        """From now on a `process`, a `mount` or a `directory` must not outlive the tests."""
+    def watch(self, kind: str, what: int | str | Path) -> None:
+        """From now on a `process`, a `run`, a `mount` or a `directory` must not outlive the
+        tests."""
         self._say(f"+{kind} {what}")
 
-    def forget(self, kind: str, what: int | Path) -> None:
+    def forget(self, kind: str, what: int | str | Path) -> None:
         """It is gone, or belongs to another process."""
         self._say(f"-{kind} {what}")
 
@@ -76,7 +84,7 @@ def note(watched: set[str], line: str) -> None:
 
 def clear_away(watched: set[str]) -> None:
     """Kill the processes, then unmount, then remove directories: each step needs the one before."""
-    for kind in ("process", "mount", "directory"):
+    for kind in ("process", "run", "mount", "directory"):
         for what in (thing.partition(" ")[2] for thing in watched if thing.startswith(kind)):
             _REMOVE[kind](what)
 
@@ -93,7 +101,14 @@ def _kill(process: str) -> None:
     kill_family(int(process))
 
 
-_REMOVE = {"process": _kill, "mount": _unmount, "directory": _remove}
+def _end(run: str) -> None:
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"{RUN}={run}".encode() in (process / "environ").read_bytes().split(b"\0"):
+                kill_family(int(process.name))
+
+
+_REMOVE = {"process": _kill, "run": _end, "mount": _unmount, "directory": _remove}
 
 
 if __name__ == "__main__":
