@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from berth.api.audit import nouns_of
 from berth.api.namespaces import NAMESPACES
 from berth.api.operation import DRY_RUN, Namespace, Operation
-from berth.edge.audit_line import LINE_BYTES_MAX, _bounded, _encoded
+from berth.edge.audit_line import LINE_BYTES_MAX, _bounded
 from berth.index import Index
 from berth.model.errors import IndexUnavailable, OutcomeUnknown
 from berth.store import allocations as store
@@ -21,7 +20,7 @@ from tests.api import configured
 from tests.api.worlds import new_uuid
 from tests.client import ADMIN, Client, Response
 from tests.world_over_http import built_over_http
-from tests.worlds import provider_uuid, world
+from tests.worlds import consumer_uuid, provider_uuid, world
 
 pytestmark = pytest.mark.in_process
 
@@ -31,6 +30,7 @@ FLEET = world("""
     cn2      VCPU=8  MEMORY_MB=1024
 """)
 WIDE = provider_uuid("wide")
+NOBODY = consumer_uuid("nobody")
 CN1, GPU1, CN2 = map(provider_uuid, ("cn1", "gpu1", "cn2"))
 #: What a line says of each of them.
 NAMED = {
@@ -142,30 +142,6 @@ def test_every_write_leaves_one_line(
         }
 
 
-@pytest.mark.parametrize(
-    ("path", "shown"),
-    [
-        ("/berth/v1/flavors/Z%C3%BCrich", "/berth/v1/flavors/Zürich"),
-        ("/traits/%FF", "/traits/\N{REPLACEMENT CHARACTER}"),
-    ],
-)
-def test_a_path_is_shown_as_its_client_means_it(service: Service, path: str, shown: str) -> None:
-    """So that it can be searched for."""
-    service.client.put(path, json={})
-    assert service.line()["path"] == shown
-
-
-@pytest.mark.parametrize("service_user", [None, "nova"])
-def test_the_service_that_acts_for_a_user_is_shown_too(
-    service: Service, service_user: str | None
-) -> None:
-    """If there is one: the user of a token of its own."""
-    headers = {} if service_user is None else {"X-Service-User-Id": service_user}
-    service.client.put("/traits/CUSTOM_A", headers=headers)
-    line = service.line()
-    assert (line["user_id"], line.get("service_user_id")) == ("admin", service_user)
-
-
 @pytest.mark.parametrize(("namespace", "operation"), WRITES)
 def test_every_forbidden_write_leaves_one_line(
     service: Service, namespace: Namespace, operation: Operation
@@ -179,8 +155,8 @@ def test_every_forbidden_write_leaves_one_line(
     assert "allocations" not in line
 
 
-def test_reads_leave_no_line(service: Service) -> None:
-    """Nor do searches that are POST requests, and dry runs."""
+def test_reads_leave_no_line(service: Service, tmp_path: Path) -> None:
+    """Nor do searches that are POST requests, and dry runs; without the option nothing does."""
     for namespace in NAMESPACES:
         for operation in namespace.operations:
             if operation.is_read:
@@ -191,13 +167,40 @@ def test_reads_leave_no_line(service: Service) -> None:
                 for query in (f"{DRY_RUN}=true", "dry%5Frun=%74rue"):
                     service.client.post(f"{namespace.path_of(operation)}?{query}", json=body)
     assert service.lines() == []
-
-
-def test_without_the_option_nothing_is_written(tmp_path: Path) -> None:
-    """The audit log is off by default."""
-    client = configured.serve(tmp_path)
-    assert client.put("/traits/CUSTOM_QUIET").status == 201
+    assert configured.serve(tmp_path).put("/traits/CUSTOM_QUIET").status == 201
     assert not list(tmp_path.glob("audit*"))
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "shown"),
+    [
+        # So that they can be searched for.
+        ("PUT", "/berth/v1/flavors/Z%C3%BCrich", {}, {"path": "/berth/v1/flavors/Zürich"}),
+        ("PUT", "/traits/%FF", {}, {"path": "/traits/\N{REPLACEMENT CHARACTER}"}),
+        ("PUT", f"/allocations/{NOBODY}", {"nonsense": True}, {"status": 400}),
+        ("PUT", f"/allocations/{NOBODY}", b"{}", {"status": 415}),
+        ("PUT", "/berth/v1/trees/new", {"providers": []}, {"providers": [{"name": "new"}]}),
+        # UTF-8 has no form of half a surrogate pair, and JSON does; a line break ends no line.
+        ("PUT", "/traits/CUSTOM_A", {}, {"user_id": "admin", "status": 201}),
+        ("POST", "/resource_providers", {"name": "a\n\ud800b"}, {"operation": "create_provider"}),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("service_user", [None, "nova"])
+def test_a_line_shows_what_its_client_means(
+    service: Service, method: str, path: str, body: Any, shown: Any, service_user: str | None
+) -> None:
+    """And the service that acts for a user, if there is one: the user of a token of its own."""
+    headers = {} if service_user is None else {"X-Service-User-Id": service_user}
+    if isinstance(body, bytes):
+        headers["Content-Type"] = "text/plain"
+        service.client.request(method, path, body=body, headers=headers)
+    else:
+        service.client.request(method, path, json=body, headers=headers)
+    line = service.line()
+    assert {name: line[name] for name in shown} == shown
+    assert line.get("service_user_id") == service_user
+    service.client.delete("/traits/CUSTOM_A")
 
 
 # --- Allocations ---------------------------------------------------------------------------------
@@ -257,42 +260,6 @@ def test_a_move_shows_what_was_given_back(service: Service) -> None:
     service.client.delete(f"/allocations/{consumer}")
 
 
-def test_a_release_shows_whose_consumer_it_was(service: Service) -> None:
-    """Who took these GPUs from project web? The request of a DELETE does not say whose they are."""
-    consumer = new_uuid()
-    claim(service.client, consumer, {GPU1: {"VGPU": 3}}, project="web")
-    service.lines()
-    nova = service.client.acting_as({**ADMIN, "X-Auth-Token": "nova:service"})
-    assert nova.delete(f"/allocations/{consumer}").status == 204
-    line = service.line()
-    assert (line["user_id"], line["project_id"]) == ("nova", "service")
-    assert line["consumers"] == [{"uuid": consumer, "project_id": "web", "user_id": "alice"}]
-    assert line["providers"] == [NAMED[GPU1]]
-    assert amounts(line) == {(GPU1, "VGPU", 3, 0)}
-
-
-def test_emptying_consumers_shows_what_they_had(service: Service) -> None:
-    """POST /allocations releases one consumer, and gives to another."""
-    old, new = new_uuid(), new_uuid()
-    claim(service.client, old, {GPU1: {"VGPU": 4}})
-    service.lines()
-    of_web = {"project_id": "web", "user_id": "alice", "consumer_type": "INSTANCE"}
-    body = {
-        old: {"allocations": {}, "consumer_generation": 1, **of_web},
-        new: {
-            "allocations": {GPU1: {"resources": {"VGPU": 4}}},
-            "consumer_generation": None,
-            **of_web,
-        },
-    }
-    assert service.client.post("/allocations", json=body).status == 204
-    changes = {
-        (each["consumer"], each["before"], each["after"]) for each in service.line()["allocations"]
-    }
-    assert changes == {(old, 4, 0), (new, 0, 4)}
-    service.client.delete(f"/allocations/{new}")
-
-
 def test_a_refused_claim_shows_what_was_asked(service: Service) -> None:
     """A refusal has its code and reason; nothing was replaced, so there is no `before`."""
     consumer = new_uuid()
@@ -303,27 +270,6 @@ def test_a_refused_claim_shows_what_was_asked(service: Service) -> None:
     assert line["allocations"] == [
         {"consumer": consumer, "provider": GPU1, "resource_class": "VGPU", "asked": 9}
     ]
-
-
-def test_named_consumers_show_their_names(service: Service) -> None:
-    """Claimed, and released by name."""
-    path = "/berth/v1/consumers/web/job-7"
-    body = {
-        "allocations": {"cn1": {"resources": {"VCPU": 1}}},
-        "user_id": "alice",
-        "consumer_type": "JOB",
-    }
-    claimed = service.client.put(path, json=body)
-    assert claimed.status == 200, claimed.body
-    assert service.client.delete(path).status == 204
-    owner = {
-        "uuid": claimed.json["uuid"],
-        "name": "job-7",
-        "project_id": "web",
-        "user_id": "alice",
-    }
-    for line in service.lines():
-        assert line["consumers"] == [owner]
 
 
 def test_a_repeated_placement_has_written_nothing(service: Service) -> None:
@@ -348,70 +294,6 @@ def test_a_repeated_placement_has_written_nothing(service: Service) -> None:
 # --- Other state ---------------------------------------------------------------------------------
 
 
-def test_inventories_show_before_and_after(service: Service) -> None:
-    """Each class that is written or removed, with all of its fields."""
-    uuid = new_uuid()
-    path = f"/resource_providers/{uuid}/inventories"
-    service.client.post("/resource_providers", json={"name": "stock", "uuid": uuid})
-    body = {
-        "resource_provider_generation": 0,
-        "inventories": {"VCPU": {"total": 8}, "DISK_GB": {"total": 100}},
-    }
-    assert service.client.put(path, json=body).status == 200
-    body = {
-        "resource_provider_generation": 1,
-        "inventories": {"VCPU": {"total": 16, "reserved": 1}, "PCPU": {"total": 2}},
-    }
-    assert service.client.put(path, json=body).status == 200
-    assert service.client.delete(f"{path}/PCPU").status == 204
-    _, _, replaced, deleted = service.lines()
-    before_and_after = {
-        each["resource_class"]: tuple(
-            state and (state["total"], state["reserved"])
-            for state in (each["before"], each["after"])
-        )
-        for each in replaced["inventories"]
-    }
-    assert before_and_after == {
-        "VCPU": ((8, 0), (16, 1)),
-        "DISK_GB": ((100, 0), None),
-        "PCPU": (None, (2, 0)),
-    }
-    (change,) = deleted["inventories"]
-    assert (change["resource_class"], change["before"]["total"]) == ("PCPU", 2)
-    assert change["after"] is None
-    assert deleted["providers"] == [{"uuid": uuid, "name": "stock", "host": "stock"}]
-
-
-def test_a_tree_shows_its_changes(service: Service) -> None:
-    """Of every provider that was changed; the path may have a name."""
-    path = "/berth/v1/trees/cn2"
-    tree = service.client.get(path).json
-    providers = [{"name": "cn2", "inventories": {"VCPU": {"total": 9}}}]
-    assert service.client.put(path, json={"providers": providers}).status == 200
-    line = service.line()
-    assert line["providers"] == [NAMED[CN2]]
-    (change,) = line["after"]["changes"]
-    assert change["uuid"] == CN2
-    sides = [change[side]["inventories"]["VCPU"]["total"] for side in ("before", "after")]
-    assert sides == [8, 9]
-    inventories = {
-        name: {"total": each["total"]} for name, each in tree["providers"][0]["inventories"].items()
-    }
-    service.client.put(path, json={"providers": [{"name": "cn2", "inventories": inventories}]})
-
-
-def test_a_deleted_provider_keeps_its_name(service: Service) -> None:
-    """It is looked up before it is gone; a created one has the name of the request."""
-    uuid = new_uuid()
-    service.client.post("/resource_providers", json={"name": "brief", "uuid": uuid})
-    service.client.get(f"/resource_providers/{uuid}")
-    service.client.delete(f"/resource_providers/{uuid}")
-    created, deleted = service.lines()
-    named = [{"uuid": uuid, "name": "brief", "host": "brief"}]
-    assert created["providers"] == deleted["providers"] == named
-
-
 def test_a_child_has_its_host_from_the_beginning(tmp_path: Path) -> None:
     """Also if another worker has just created the host, so that this one has not seen it; and it
     has its name when it is deleted, even if this worker never saw it."""
@@ -430,40 +312,23 @@ def test_a_child_has_its_host_from_the_beginning(tmp_path: Path) -> None:
     assert failed["providers"] == [{"uuid": refused["uuid"], "name": "gpu"}]
 
 
-def test_a_tree_that_is_refused_has_the_name_of_the_path(service: Service) -> None:
-    """Which is no uuid."""
-    assert service.client.put("/berth/v1/trees/new", json={"providers": []}).status == 400
-    assert service.line()["providers"] == [{"name": "new"}]
-
-
-def test_a_drain_names_its_providers_before_and_after(service: Service) -> None:
-    """When it is created, sent again, and deleted; so it is found by any of its hosts."""
-    path = "/berth/v1/drains/night"
-    body = {"providers": ["cn1", "gpu1", "cn2"], "effect": "none", "reason": "why"}
-    for _ in range(2):
-        assert service.client.put(path, json=body).status in (200, 201)
-    assert service.client.delete(path).status == 204
-    created, repeated, deleted = service.lines()
-    state = {"effect": "none", "reason": "why", "named": [CN1, GPU1, CN2]}
-    assert (created["before"], created["after"]) == (None, state)
-    assert sorted(repeated["before"].pop("named")) == sorted(state["named"])
-    for line in (created, repeated, deleted):
-        assert sorted(line["providers"], key=str) == sorted(NAMED.values(), key=str)
-
-
 # --- Outcomes ------------------------------------------------------------------------------------
 
 
-def test_an_unknown_outcome_says_so(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    """503 after a COMMIT without an answer is neither done nor refused."""
+@pytest.mark.parametrize(("error", "status"), [(OutcomeUnknown(), 503), (RuntimeError(), 500)])
+def test_an_unknown_outcome_says_so(
+    service: Service, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
+) -> None:
+    """A COMMIT without an answer is neither done nor refused; a crash may come before or after
+    it."""
 
     def lose(*_args: Any, **_options: Any) -> None:
-        raise OutcomeUnknown
+        raise error
 
     monkeypatch.setattr(store, "replace_allocations", lose)
-    assert claim(service.client, new_uuid(), {CN1: {"VCPU": 1}}).status == 503
+    assert claim(service.client, new_uuid(), {CN1: {"VCPU": 1}}).status == status
     line = service.line()
-    assert (line["outcome"], line["status"]) == ("unknown", 503)
+    assert (line["outcome"], line["status"]) == ("unknown", status)
     assert line["allocations"][0]["asked"] == 1
 
 
@@ -485,27 +350,6 @@ def test_a_refused_placement_and_a_refused_lease_say_for_whom(service: Service) 
         assert line["outcome"] == "refused"
         assert line["consumers"] == [{"uuid": consumer, **owner}]
     service.client.delete(f"/allocations/{consumer}")
-
-
-def test_a_crash_leaves_a_line(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A 500 may come before or after the commit."""
-
-    def crash(*_args: Any, **_options: Any) -> None:
-        raise RuntimeError("a bug")
-
-    monkeypatch.setattr(store, "replace_allocations", crash)
-    assert claim(service.client, new_uuid(), {CN1: {"VCPU": 1}}).status == 500
-    assert service.line()["outcome"] == "unknown"
-
-
-def test_a_malformed_body_leaves_a_line(service: Service) -> None:
-    """400 and 415 too."""
-    path = f"/allocations/{new_uuid()}"
-    assert service.client.put(path, json={"nonsense": True}).status == 400
-    assert (
-        service.client.put(path, body=b"{}", headers={"Content-Type": "text/plain"}).status == 415
-    )
-    assert [line["status"] for line in service.lines()] == [400, 415]
 
 
 def test_a_bug_in_the_line_does_not_fail_the_request(
@@ -655,23 +499,10 @@ def test_the_longest_texts_of_every_kind_leave_a_line(service: Service) -> None:
         client.delete(f"/resource_providers/{uuid}").status,
     ]
     assert statuses == [200, 200, 201, 204, 200, 204]
-    assert [line["status"] for line in service.lines()] == statuses
-
-
-def test_odd_text_stays_one_line(service: Service) -> None:
-    """Newlines, half a surrogate pair, and long paths."""
-    body = b'{"name": "a\\n\\ud800b"}'
-    json_type = {"Content-Type": "application/json"}
-    service.client.post("/resource_providers", body=body, headers=json_type)
-    service.client.put(f"/traits/{'X' * 20_000}")
-    first, second = service.lines()
-    assert first["operation"] == "create_provider"
-    assert len(second["path"]) < 600
-
-
-def test_half_a_surrogate_pair_can_be_written() -> None:
-    """UTF-8 has no form of it, and JSON does."""
-    assert json.loads(_encoded({"name": "a\ud800"})) == {"name": "a\ud800"}
+    client.put(f"/traits/{'X' * 20_000}")
+    *lines, long = service.lines()
+    assert [line["status"] for line in lines] == statuses
+    assert len(long["path"]) < 600
 
 
 def test_credentials_are_never_in_it(service: Service) -> None:
@@ -686,25 +517,3 @@ def test_credentials_are_never_in_it(service: Service) -> None:
     assert [line["status"] for line in service.lines()] == [400, 400]
     assert "***" in text
     assert token not in text
-
-
-# --- Parts ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("template", "nouns"),
-    [
-        ("/resource_providers/{uuid}/inventories/{resource_class}",
-         {"uuid": "provider", "resource_class": "resource_class"}),
-        ("/allocations/{consumer_uuid}", {"consumer_uuid": "consumer"}),
-        ("/berth/v1/consumers/{uuid}", {"uuid": "consumer"}),
-        ("/berth/v1/trees/{reference}", {"reference": "provider"}),
-        ("/berth/v1/aggregates/{uuid}", {"uuid": "uuid"}),
-        ("/berth/v1/consumers/{project_id}/{name}",
-         {"project_id": "project", "name": "name"}),
-        ("/traits", {}),
-    ],
-)  # fmt: skip
-def test_a_path_says_what_its_parameters_are(template: str, nouns: dict[str, str]) -> None:
-    """By the name of the parameter, or by the segment before it."""
-    assert nouns_of(template) == nouns

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from berth.model.errors import DatabaseUnavailable, OutcomeUnknown
 from berth.store import lease_sweep
 from berth.store.engine.opening import open_database
 from tests.api import configured
-from tests.api.berth_v1.test_leases import PATH, Clock, clock
+from tests.api.berth_v1.test_leases import NOON, PATH, Clock, clock
 from tests.api.test_audit_log import Service
 from tests.api.worlds import new_uuid, provider
 from tests.e2e.serving import wait_until
@@ -67,10 +68,20 @@ class Leased(Service):
         }
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Leased:
+    """A service that does not sweep by itself."""
+    return Leased(tmp_path_factory.mktemp("leased"))
+
+
 @pytest.fixture
-def service(tmp_path: Path) -> Leased:
-    """A new one, which does not sweep by itself."""
-    return Leased(tmp_path)
+def service(shared: Leased, clock: Clock) -> Leased:
+    """The same, without leases of other tests, at noon."""
+    clock.now = NOON + timedelta(days=365)
+    shared.client.post(PATH)
+    clock.now = NOON
+    shared.lines()
+    return shared
 
 
 def sweep(service: Leased) -> None:
@@ -98,27 +109,20 @@ def test_a_worker_writes_what_it_releases(tmp_path: Path) -> None:
 
 
 def test_each_consumer_has_a_line(service: Leased, clock: Clock) -> None:
-    """However many are released in one commit."""
+    """However many are released in one commit; a sweep by request has one line, of who asked for
+    it, with everything that it has released."""
     jobs = {service.job(name) for name in ("job-1", "job-2")}
     clock.now = clock.now.replace(hour=13)
     sweep(service)
     assert {line["consumers"][0]["uuid"] for line in service.lines()} == jobs
-
-
-def test_a_sweep_by_request_has_one_line(service: Leased, clock: Clock) -> None:
-    """Of who asked for it, with everything that it has released."""
-    jobs = sorted((service.job(name), name) for name in ("job-1", "job-2"))
-    clock.now = clock.now.replace(hour=13)
+    asked = sorted((service.job(name), name) for name in ("job-1", "job-2"))
+    clock.now = clock.now.replace(hour=14)
     assert service.client.post(PATH).status == 200
     line = service.line()
-    assert (line["user_id"], line["operation"], line["outcome"]) == (
-        "admin",
-        "sweep_leases",
-        "done",
-    )
-    expected = service.members("after", *jobs)
-    assert line["providers"] == expected["providers"]
-    for name in ("consumers", "allocations"):
+    caller = line["user_id"], line["operation"], line["outcome"]
+    assert caller == ("admin", "sweep_leases", "done")
+    expected = service.members("after", *asked)
+    for name in ("providers", "consumers", "allocations"):
         assert sorted(line[name], key=str) == sorted(expected[name], key=str)
 
 
@@ -156,35 +160,29 @@ def test_a_lost_answer_to_the_commit_is_unknown(
 
 
 @pytest.mark.parametrize(
-    ("error", "named"), [(DatabaseUnavailable("away"), 1), (OutcomeUnknown(), 2)]
+    ("error", "after", "outcome", "named"),
+    [
+        # The first of two commits is there, and the second is perhaps.
+        (DatabaseUnavailable("away"), 1, "unknown", 1),
+        (OutcomeUnknown(), 1, "unknown", 2),
+        (DatabaseUnavailable("away"), 0, "failed", 0),
+    ],
 )
-def test_a_sweep_that_fails_half_way_names_what_it_has_released(
+def test_a_sweep_that_fails_names_what_it_has_released(
     service: Leased,
     clock: Clock,
     monkeypatch: pytest.MonkeyPatch,
-    error: DatabaseUnavailable,
+    error: Exception,
+    after: int,
+    outcome: str,
     named: int,
 ) -> None:
-    """The first of two commits is there, and the second is perhaps."""
+    """Half-way, or at once."""
     jobs = [service.job(name, seconds) for name, seconds in (("job-1", 60), ("job-2", 120))]
     clock.now = clock.now.replace(hour=13)
     monkeypatch.setattr(lease_sweep, "_RELEASED_MAX", 1)
-    monkeypatch.setattr(lease_sweep, "_expire", failing(lease_sweep._expire, error, after=1))
+    monkeypatch.setattr(lease_sweep, "_expire", failing(lease_sweep._expire, error, after=after))
     assert service.client.post(PATH).status == 503
     line = service.line()
-    assert line["outcome"] == "unknown"
-    assert [each["uuid"] for each in line["consumers"]] == jobs[:named]
-
-
-def test_a_sweep_that_fails_at_once_released_nothing(
-    service: Leased, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its line says that it failed."""
-    service.job("job-7")
-    clock.now = clock.now.replace(hour=13)
-    away = failing(lease_sweep._expire, DatabaseUnavailable("away"), after=0)
-    monkeypatch.setattr(lease_sweep, "_expire", away)
-    assert service.client.post(PATH).status == 503
-    line = service.line()
-    assert line["outcome"] == "failed"
-    assert "consumers" not in line
+    assert line["outcome"] == outcome
+    assert [each["uuid"] for each in line.get("consumers", ())] == jobs[:named]

@@ -4,7 +4,10 @@ amounts before and after."""
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -227,49 +230,54 @@ CASES = {
 }  # fmt: skip
 
 
-class Fleet:
+class Fleet(Service):
     """A service with some of everything, whose line is to be read; and its providers by name."""
 
     def __init__(self, folder: Path) -> None:
-        settings = "[berth]\naudit_log = audit.jsonl\n"
-        self.service = Service(folder, configured.serve(folder, settings))
-        api = self.service.client
-        self.uuids = {"cn1": provider(api, {"VCPU": 8}, name="cn1")}
-        self.uuids |= {
-            "gpu1": provider(api, {"VGPU": 4}, name="gpu1", parent=self.uuids["cn1"]),
-            "cn2": provider(api, {"VCPU": 8}, name="cn2"),
-            "spare": provider(api, {"DISK_GB": 9}, name="spare"),
-        }
-        self.put("/resource_classes/CUSTOM_A")
-        self.put("/traits/CUSTOM_A")
-        assert claim(api, VM, {self.uuids["gpu1"]: {"VGPU": 2}}).status == 204
+        super().__init__(folder, configured.serve(folder, "[berth]\naudit_log = audit.jsonl\n"))
+        providers = self.client.get("/resource_providers").json["resource_providers"]
+        self.uuids = {each["name"]: each["uuid"] for each in providers}
+
+    def build(self) -> None:
+        """Make everything."""
+        api = self.client
+        cn1 = provider(api, {"VCPU": 8}, name="cn1")
+        gpu1 = provider(api, {"VGPU": 4}, name="gpu1", parent=cn1)
+        provider(api, {"VCPU": 8}, name="cn2")
+        provider(api, {"DISK_GB": 9}, name="spare")
+        assert claim(api, VM, {gpu1: {"VGPU": 2}}).status == 204
         job = {"uuid": JOB, "user_id": "alice", "consumer_type": "JOB", "lease_seconds": 600}
         allocations = {"cn2": {"resources": {"VCPU": 2}}}
-        self.put("/berth/v1/consumers/web/job-7", {**job, "allocations": allocations})
-        self.put("/berth/v1/flavors/small", {"request": {"groups": GROUPS}})
-        self.put("/berth/v1/drains/firmware", {"providers": ["cn2"]})
-        self.service.lines()
-
-    def put(self, path: str, body: Any = None) -> None:
-        """Make something."""
-        response = self.service.client.put(path, json=body)
-        assert response.status < 300, response.body
+        for path, body in {
+            "/resource_classes/CUSTOM_A": None,
+            "/traits/CUSTOM_A": None,
+            "/berth/v1/consumers/web/job-7": {**job, "allocations": allocations},
+            "/berth/v1/flavors/small": {"request": {"groups": GROUPS}},
+            "/berth/v1/drains/firmware": {"providers": ["cn2"]},
+        }.items():
+            assert api.put(path, json=body).status < 300, path
 
     def filled(self, value: Any) -> Any:
         """A path or a body with the uuids of the providers that it names in braces."""
-        if isinstance(value, dict):
-            return {self.filled(key): self.filled(each) for key, each in value.items()}
-        if isinstance(value, list):
-            return [self.filled(each) for each in value]
-        if isinstance(value, str):
-            for name, uuid in self.uuids.items():
-                value = value.replace(f"{{{name}}}", uuid)
-        return value
+        text = json.dumps(value)
+        for name, uuid in self.uuids.items():
+            text = text.replace(f"{{{name}}}", uuid)
+        return json.loads(text)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a database that has everything."""
+    folder = tmp_path_factory.mktemp("built")
+    Fleet(folder).build()
+    return folder
 
 
 @pytest.fixture
-def fleet(tmp_path: Path) -> Fleet:
-    """A new one."""
+def fleet(built: Path, tmp_path: Path) -> Fleet:
+    """A service of its own with everything."""
+    with closing(sqlite3.connect(built / "placement.db")) as database:
+        database.execute(f"VACUUM INTO '{tmp_path}/placement.db'")
     return Fleet(tmp_path)
 
 
@@ -288,11 +296,11 @@ def test_a_line_names_what_is_written(fleet: Fleet, operation: str) -> None:
     """So that `berth audit-log show` finds it by host, consumer and project."""
     case = CASES[operation]
     body = {} if case.body is None else {"json": fleet.filled(case.body)}
-    response = fleet.service.client.request(
+    response = fleet.client.request(
         case.method, fleet.filled(case.path), version=case.version, **body
     )
     assert response.status < 300, response.body
-    line = fleet.service.line()
+    line = fleet.line()
     assert (line["operation"], line["outcome"]) == (operation, "done")
     providers = {each["uuid"]: each for each in line.get("providers", ())}
     names = {uuid: each["name"] for uuid, each in providers.items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Estimates of a JSON text's size from its bytes."""
+"""Values of JSON: estimates of their size from their bytes, and how they are shown in messages."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.api.json_form import count_elements, is_deeper
+from berth.api.shortened import LENGTH_MAX, bounded, shortened
 
 #: Strings full of what could be mistaken for form.
 TEXTS = st.text(alphabet='"\\[]{},:a', max_size=6)
@@ -22,33 +23,26 @@ VALUES = st.recursive(
 )
 
 
-def depth_of(value: Any) -> int:
-    """How deeply arrays and objects are nested."""
-    if isinstance(value, list | dict):
-        inner = value if isinstance(value, list) else value.values()
-        return 1 + max(map(depth_of, inner), default=0)
-    return 0
-
-
-def elements_of(value: Any) -> int:
-    """The number of array items and object members, and of arrays and objects."""
-    if isinstance(value, list | dict):
-        inner = value if isinstance(value, list) else value.values()
-        return 1 + max(len(value) - 1, 0) + sum(map(elements_of, inner))
-    return 0
+def measured(value: Any) -> tuple[int, int]:
+    """How deeply arrays and objects are nested, and how many there are with all that is in them."""
+    if not isinstance(value, list | dict):
+        return 0, 0
+    inner = [measured(each) for each in (value if isinstance(value, list) else value.values())]
+    elements = 1 + max(len(value) - 1, 0) + sum(count for _, count in inner)
+    return 1 + max((depth for depth, _ in inner), default=0), elements
 
 
 @given(VALUES, st.integers(0, 5), st.booleans())
 def test_depth_is_that_of_the_decoded_value(value: Any, levels: int, is_compact: bool) -> None:
-    """Whatever strings contain, and however much white space there is."""
-    text = json.dumps(value, separators=(",", ":") if is_compact else (" , ", " : "))
-    assert is_deeper(text.encode(), levels) == (depth_of(value) > levels)
-
-
-@given(VALUES)
-def test_elements_are_never_counted_too_few(value: Any) -> None:
-    """Brackets and commas in strings may make it larger, but nothing makes it smaller."""
-    assert count_elements(json.dumps(value).encode()) >= elements_of(value)
+    """Whatever strings contain, and however much white space there is; elements are never counted
+    too few, and what is short is shown whole."""
+    text = json.dumps(value, separators=(",", ":") if is_compact else (" , ", " : ")).encode()
+    depth, elements = measured(value)
+    assert is_deeper(text, levels) == (depth > levels)
+    assert count_elements(text) >= elements
+    assert shortened(value) == repr(value)
+    assert bounded(value) == value
+    assert repr(bounded(value)) == repr(value)
 
 
 @pytest.mark.parametrize(
@@ -65,3 +59,29 @@ def test_elements_are_never_counted_too_few(value: Any) -> None:
 def test_a_text_that_is_no_json_is_judged_too(text: bytes, is_deep: bool) -> None:
     """A decoder reads it up to its first fault."""
     assert is_deeper(text, 4) == is_deep
+
+
+class Watched(list[object]):
+    """Counts how many of its items are read."""
+
+    seen = 0
+
+    def __iter__(self) -> Any:
+        for item in super().__iter__():
+            self.seen += 1
+            yield item
+
+
+def test_of_what_is_long_only_the_begin_is_looked_at() -> None:
+    """The cost depends on what is shown; three dots stand at its end. What is deep is cut too."""
+    value = Watched([[]] * 100_000)
+    assert shortened(value, 10) == "[[], [], [..."
+    assert value.seen < 10
+    assert shortened("abc", 5) == "'abc'"
+    cut = [shortened(each, 5) for each in ("abcdef", ["abcdef"], {"abcdef": 1}, 12345678)]
+    assert cut == ["'abcd...", "['abc...", "{'abc...", "12345..."]
+    deep: list[object] = []
+    for _ in range(900):
+        deep = [deep]
+    assert "..." in shortened(deep)
+    assert len(repr(bounded("x" * 10**6))) == LENGTH_MAX + 3

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from itertools import groupby, pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from berth.api.guarding import guarding_rules
 from berth.api.namespaces import NAMESPACES, PLACEMENT
 from berth.api.operation import DONE, Namespace, Operation
 from berth.api.policy import list_rules
+from berth.api.router import Router
 from berth.api.routes import AmbiguousRoutes, routes_of
 from berth.edge.probes import PROBES
 from tests.routes import OWN, PUBLIC
@@ -90,51 +92,48 @@ def test_every_rule_is_known_to_the_policy_tools() -> None:
     assert len(resources) == len(set(resources)) + 1
 
 
-def operation(path: str) -> Operation:
-    """A GET that does nothing."""
-    return Operation(
-        "GET", path, handler=nothing, rule=None, tag="Tests", summary="Nothing", answers=DONE
-    )
-
-
 def nothing(*arguments: object) -> None:
     """No response."""
 
 
 def namespace(*paths: str, prefix: str = "") -> Namespace:
-    """A namespace of such operations."""
+    """A namespace of operations that do nothing."""
+    operations = [
+        Operation(
+            "GET", path, handler=nothing, rule=None, tag="Tests", summary="Nothing", answers=DONE
+        )
+        for path in paths
+    ]
     return Namespace(
-        prefix=prefix,
-        title="Tests",
-        summary="",
-        tags={"Tests": ""},
-        operations=tuple(map(operation, paths)),
+        prefix=prefix, title="Tests", summary="", tags={"Tests": ""}, operations=tuple(operations)
     )
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    "namespaces",
     [
-        ("/things/{name}", "/things/{uuid}"),
-        ("/things/{name}", "/things/all"),
-        ("/things/all", "/things/{name}"),
-        ("/things/{name}/parts", "/things/all/{part}"),
-        ("/{kind}/{name}", "/things/{name}"),
+        [namespace("/things/{name}", "/things/{uuid}")],
+        [namespace("/things/{name}", "/things/all")],
+        [namespace("/things/all", "/things/{name}")],
+        [namespace("/things/{name}/parts", "/things/all/{part}")],
+        [namespace("/{kind}/{name}", "/things/{name}")],
+        [namespace("/berth/{name}"), namespace("/v1", prefix="/berth")],
     ],
 )
-def test_a_route_that_another_one_shadows_is_refused(one: str, other: str) -> None:
-    """When the table is built, because no request would reach it."""
+def test_a_route_that_another_one_shadows_is_refused(namespaces: list[Namespace]) -> None:
+    """When the table is built, because no request would reach it; also of another namespace."""
     with pytest.raises(AmbiguousRoutes, match="match the same paths"):
-        routes_of([namespace(one, other)])
-
-
-def test_a_namespace_may_not_shadow_another() -> None:
-    """All of them are in one table."""
-    with pytest.raises(AmbiguousRoutes):
-        routes_of([namespace("/berth/{name}"), namespace("/v1", prefix="/berth")])
+        routes_of(namespaces)
 
 
 def test_routes_that_differ_in_any_segment_are_none_of_these() -> None:
-    """In the last segment, between two parameters, or in the number of segments."""
-    paths = ["/a/{b}/c/{d}/e", "/a/{b}/c/{d}/f", "/a/{b}/x/{d}/e", "/a/{b}", "/"]
-    assert [route.path for route in routes_of([namespace(*paths)])] == paths
+    """In the last segment, between two parameters, or in the number of segments; each is found."""
+    paths = ["/a/{b}/c/{d}/e", "/a/{b}/c/{d}/f", "/a/{b}/x/{d}/e", "/a/{b}", "/v/1/x", "/{w}/1/y"]
+    routes = routes_of([namespace(*paths)])
+    assert [route.path for route in routes] == paths
+    no_services: Any = None
+    router = Router(routes, no_services)
+    for path in ("/a/1/c/2/e", "/a/1/c/2/f", "/a/1/x/2/e", "/a/1", "/v/1/x", "/v/1/y"):
+        match = router.find(path)
+        assert match is not None and match[0].path == paths.pop(0)
+    assert not [path for path in ("/a/1/x/2/f", "/a/2/y", "/v/2/x") if router.find(path)]

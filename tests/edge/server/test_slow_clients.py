@@ -6,9 +6,12 @@ from __future__ import annotations
 import os
 import resource
 import socket
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from io import BytesIO
 from types import SimpleNamespace
+from typing import Any, Final
 
 import pytest
 
@@ -27,85 +30,133 @@ GIVEN = 30.0
 START = 1000.0
 
 
-def asking(port: int, *, at: float, now: float, came: int = 200) -> Connection:
-    """A new connection that has received a request and sent no response."""
-    return Connection(
-        fd=port,
-        peer=("192.0.2.1", port),
+def seen(now: float, fd: int, *, at: float = 0.0, **fields: Any) -> Connection:
+    """A connection that has received a request at a moment after START, and sent no response."""
+    usual = Connection(
+        fd=fd,
+        peer=("192.0.2.1", fd),
         sent_ago=now - at + 0.001,
         came_ago=now - at,
-        came=came,
+        came=200,
         is_owed=False,
         taken=0,
     )
+    return replace(usual, **fields)
 
 
-def awaited(slow: SlowClients, *, since: float, address: str = "192.0.2.1") -> Wait:
+def asking(port: int, *, at: float, now: float) -> Connection:
+    """The same, at absolute times."""
+    return seen(now - START, port, at=at - START)
+
+
+def awaited(slow: SlowClients, since: float, address: str = "192.0.2.1", received: int = 0) -> Wait:
     """A body that a thread waits for."""
-    wait = Wait(address, since)
+    wait = Wait(address, START + since)
+    wait.received = received
     slow.waits.add(wait)
     return wait
 
 
-def test_a_body_is_late_after_the_time_given() -> None:
-    """Not earlier, and no other client's connection is cut off."""
+def c(fd: int, **fields: Any) -> Callable[[float], Connection]:
+    """A connection, whenever it is looked at."""
+    return partial(seen, fd=fd, **fields)
+
+
+#: The time of a look, the connections there are then, and which of them are cut off, if that is
+#: asked.
+Look = tuple[float, list[Callable[[float], Connection]], list[int] | None]
+
+
+ELSEWHERE: Final = ("192.0.2.2", 2)
+MUCH: Final = 50 * RATE
+
+#: The bodies that are awaited since moments after START, and looks.
+LATE: Final[dict[str, tuple[list[dict[str, Any]], list[Look]]]] = {
+    "after the time given, and no other client": (
+        [{"since": 0}],
+        [(GIVEN, [c(1), c(2, peer=ELSEWHERE)], []), (GIVEN + 1, [c(1), c(2, peer=ELSEWHERE)], [1])],
+    ),
+    "a request may run for long": ([], [(10 * GIVEN, [c(1)], [])]),
+    "a second later for each 64 KiB, of the body read and of all bytes received": (
+        [{"since": 0, "received": 20 * RATE}],
+        [
+            (GIVEN + 10, [c(1)], []),
+            (GIVEN + 21, [c(1, came=30 * RATE)], []),
+            (GIVEN + 31, [c(1, came=30 * RATE)], [1]),
+        ],
+    ),
+    "much may come within one tick of the kernel's clock": (
+        [{"since": 0}],
+        [
+            (
+                GIVEN + 10,
+                [c(2, came=30 * RATE, sent_ago=GIVEN + 10), c(1, sent_ago=GIVEN + 10)],
+                [1],
+            )
+        ],
+    ),
+    "of several the one that came when the waiting began": (
+        [{"since": 0}],
+        [(GIVEN + 1, [c(1, at=1), c(2), c(7, at=-5)], [2])],
+    ),
+    "none that came after the waiting began, however close": (
+        [{"since": 0}],
+        [(GIVEN + 1, [c(1, at=-1.5), c(2, at=0.5)], [1])],
+    ),
+    "a trickle does not pass for a new request": (
+        [{"since": 0}],
+        [
+            *(
+                (float(second), [c(1, came=200 + second, came_ago=0.1)], [])
+                for second in range(1, round(GIVEN) + 1)
+            ),
+            (GIVEN + 2, [c(1, came=300, came_ago=0.1)], [1]),
+        ],
+    ),
+    "what clocks round does not pass for a new request": (
+        [{"since": 0}],
+        [(1, [c(1, came=MUCH)], []), (GIVEN + 2, [c(1, at=0.5, came=MUCH)], [])],
+    ),
+    "neither bytes nor times before a new request count": (
+        [{"since": 5}],
+        [
+            (1, [c(1, came=MUCH)], []),
+            (6, [c(1, sent_ago=2.0, came_ago=1.0, came=MUCH + 200, taken=300)], []),
+            (
+                GIVEN + 7,
+                [c(1, sent_ago=GIVEN + 3, came_ago=GIVEN + 2, came=MUCH + 200, taken=300)],
+                [1],
+            ),
+        ],
+    ),
+    "a body announced right behind a question": (
+        [{"since": 0}],
+        [
+            (now, [c(1, sent_ago=GIVEN + 0.9, came_ago=GIVEN + 1)], cut_off)
+            for now, cut_off in ((GIVEN + 1, None), (GIVEN + 2, [1]))
+        ],
+    ),
+    "an address in another spelling": (
+        [{"since": 0, "address": "2001:db8::1"}],
+        [(GIVEN + 1, [c(1, peer=("2001:0db8:0:0::1", 1))], [1])],
+    ),
+    "an address with its zone": (
+        [{"since": 0, "address": "fe80::1"}],
+        [(GIVEN + 1, [c(1, peer=("fe80::1%eth0", 1))], [1])],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LATE)
+def test_who_is_late_is_cut_off(case: str) -> None:
+    """Whose body is awaited for too long, and nobody else."""
+    waits, looks = LATE[case]
     slow = SlowClients(GIVEN)
-    awaited(slow, since=START)
-
-    def connections(now: float) -> list[Connection]:
-        mine = asking(1, at=START, now=now)
-        return [mine, replace(mine, fd=2, peer=("192.0.2.2", 2))]
-
-    assert not slow.late(connections(START + GIVEN), START + GIVEN).owing
-    now = START + GIVEN + 1
-    assert [connection.fd for connection in slow.late(connections(now), now).owing] == [1]
-
-
-def test_nobody_is_cut_off_while_no_body_is_late() -> None:
-    """A request may run for long."""
-    now = START + 10 * GIVEN
-    assert not slow_late([asking(1, at=START, now=now)], now)
-
-
-def slow_late(connections: list[Connection], now: float) -> list[int]:
-    """The connections that would be cut off although no body is awaited."""
-    return [connection.fd for connection in SlowClients(GIVEN).late(connections, now).owing]
-
-
-def test_the_deadline_moves_on_with_what_comes() -> None:
-    """By a second per 64 KiB, of the body read and of all bytes received."""
-    slow = SlowClients(GIVEN)
-    wait = awaited(slow, since=START)
-    wait.received = 20 * RATE
-    now = START + GIVEN + 10
-    mine = asking(1, at=START, now=now)
-    assert not slow.late([mine], now).owing
-    now = START + GIVEN + 21
-    mine = asking(1, at=START, now=now, came=30 * RATE)
-    assert not slow.late([mine], now).owing
-    now = START + GIVEN + 31
-    mine = asking(1, at=START, now=now, came=30 * RATE)
-    assert slow.late([mine], now).owing == [mine]
-
-
-def test_what_came_with_the_connection_moves_the_deadline_on_too() -> None:
-    """The kernel's clock has a hundred ticks a second, and much can arrive in one."""
-    slow = SlowClients(GIVEN)
-    awaited(slow, since=START)
-    now = START + GIVEN + 10
-    late = asking(1, at=START, now=now)
-    quick = asking(2, at=START, now=now, came=30 * RATE)
-    both = [replace(connection, sent_ago=connection.came_ago) for connection in (quick, late)]
-    assert [connection.fd for connection in slow.late(both, now).owing] == [1]
-
-
-def test_of_several_it_is_the_one_that_came_when_the_waiting_began() -> None:
-    """The other two connections from this address carry complete requests that take long."""
-    slow = SlowClients(GIVEN)
-    awaited(slow, since=START)
-    now = START + GIVEN + 1
-    several = [asking(port, at=START - port + 2, now=now) for port in (1, 2, 7)]
-    assert [connection.fd for connection in slow.late(several, now).owing] == [2]
+    for wait in waits:
+        awaited(slow, **wait)
+    for now, connections, cut_off in looks:
+        late = slow.late([each(now) for each in connections], START + now).owing
+        assert cut_off is None or [connection.fd for connection in late] == cut_off, now
 
 
 def test_of_several_bodies_the_first_that_is_awaited_finds_its_connection_first() -> None:
@@ -114,101 +165,29 @@ def test_of_several_bodies_the_first_that_is_awaited_finds_its_connection_first(
     def cut_off(*, later_first: bool) -> set[int]:
         slow = SlowClients(GIVEN)
         for _ in range(2):
-            awaited(slow, since=START)
+            awaited(slow, since=0)
         for wait, late in zip(slow.waits, (later_first, not later_first), strict=True):
             wait.since = START + (0.2 if late else 0.1)
-        now = START + GIVEN + 1
-        asked = {1: START - 0.2, 2: START, 3: START + 0.5}
-        several = [asking(port, at=at, now=now) for port, at in asked.items()]
-        return {connection.fd for connection in slow.late(several, now).owing}
+        now = GIVEN + 1
+        several = [seen(now, fd, at=at) for fd, at in {1: -0.2, 2: 0.0, 3: 0.5}.items()]
+        return {connection.fd for connection in slow.late(several, START + now).owing}
 
     assert cut_off(later_first=False) == cut_off(later_first=True) == {1, 2}
-
-
-def test_a_request_that_came_after_the_waiting_began_is_not_the_awaited_one() -> None:
-    """However close it is."""
-    slow = SlowClients(GIVEN)
-    awaited(slow, since=START)
-    now = START + GIVEN + 1
-    several = [asking(1, at=START - 1.5, now=now), asking(2, at=START + 0.5, now=now)]
-    assert [connection.fd for connection in slow.late(several, now).owing] == [1]
-
-
-def test_a_trickle_does_not_pass_for_a_new_request() -> None:
-    """The time of a request is remembered from the first check that saw it."""
-    slow = SlowClients(GIVEN)
-    awaited(slow, since=START)
-    for second in range(1, round(GIVEN) + 1):
-        now = START + second
-        mine = replace(asking(1, at=START, now=now, came=200 + second), came_ago=0.1)
-        assert not slow.late([mine], now).owing
-    now = START + GIVEN + 2
-    late = replace(asking(1, at=START, now=now, came=300), came_ago=0.1)
-    assert slow.late([late], now).owing == [late]
-
-
-def test_what_clocks_round_does_not_pass_for_a_new_request() -> None:
-    """A connection that has sent much is waited for, although its start seems to be later than at
-    the last check."""
-    slow = SlowClients(GIVEN)
-    awaited(slow, since=START)
-    slow.late([asking(1, at=START, now=START + 1, came=50 * RATE)], START + 1)
-    now = START + GIVEN + 2
-    rested = asking(1, at=START + 0.5, now=now, came=50 * RATE)
-    assert not slow.late([rested], now).owing
-
-
-def test_a_new_request_on_an_old_connection_begins_anew() -> None:
-    """Neither the bytes nor the times before it count."""
-    slow = SlowClients(GIVEN)
-    first = asking(1, at=START, now=START + 1, came=50 * RATE)
-    slow.late([first], START + 1)
-    awaited(slow, since=START + 5)
-    now = START + 6
-    second = replace(first, sent_ago=2.0, came_ago=1.0, came=50 * RATE + 200, taken=300)
-    assert not slow.late([second], now).owing
-    now = START + GIVEN + 7
-    second = replace(second, sent_ago=GIVEN + 3, came_ago=GIVEN + 2)
-    assert slow.late([second], now).owing == [second]
-
-
-def test_a_body_announced_right_behind_a_question_is_found() -> None:
-    """The response to the first request was sent after all of its bytes had arrived."""
-    slow = SlowClients(GIVEN)
-    awaited(slow, since=START)
-    now = START + GIVEN + 1
-    answered = replace(asking(1, at=START, now=now), sent_ago=GIVEN + 0.9, came_ago=GIVEN + 1)
-    slow.late([answered], now)
-    assert slow.late([answered], now + 1).owing == [answered]
-
-
-@pytest.mark.parametrize(
-    ("own", "theirs"),
-    [("2001:db8::1", "2001:0db8:0:0::1"), ("fe80::1", "fe80::1%eth0")],
-)
-def test_an_address_may_be_spelt_otherwise(own: str, theirs: str) -> None:
-    """The server and the kernel may spell it differently."""
-    slow = SlowClients(GIVEN)
-    awaited(slow, since=START, address=own)
-    now = START + GIVEN + 1
-    mine = replace(asking(1, at=START, now=now), peer=(theirs, 1))
-    assert slow.late([mine], now).owing == [mine]
 
 
 def test_an_answer_is_to_be_taken_in_the_time_given() -> None:
     """With a second more per 64 KiB read, and a new deadline for each response."""
     slow = SlowClients(GIVEN)
-
-    def owed(now: float, *, taken: int, is_owed: bool = True) -> list[Connection]:
-        mine = replace(asking(1, at=START, now=now), is_owed=is_owed, taken=taken)
-        return slow.late([mine], now).untaken
-
-    assert not owed(START, taken=100)
-    assert not owed(START + GIVEN + 1, taken=100 + 2 * RATE)
-    assert owed(START + GIVEN + 3, taken=100 + 2 * RATE)
-    assert not owed(START + GIVEN + 4, taken=200 + 2 * RATE, is_owed=False)
-    assert not owed(START + GIVEN + 5, taken=200 + 2 * RATE)
-    assert owed(START + 2 * GIVEN + 6, taken=200 + 2 * RATE)
+    for after, taken, is_owed, is_late in (
+        (0, 100, True, False),
+        (GIVEN + 1, 100 + 2 * RATE, True, False),
+        (GIVEN + 3, 100 + 2 * RATE, True, True),
+        (GIVEN + 4, 200 + 2 * RATE, False, False),
+        (GIVEN + 5, 200 + 2 * RATE, True, False),
+        (2 * GIVEN + 6, 200 + 2 * RATE, True, True),
+    ):
+        mine = seen(after, 1, is_owed=is_owed, taken=taken)
+        assert bool(slow.late([mine], START + after).untaken) is is_late, after
 
 
 def silent(
@@ -259,7 +238,7 @@ def test_a_request_whose_body_is_awaited_is_not_whole() -> None:
     """Its connection ends too, as long after its beginning as any."""
     now = START + GIVEN + 1
     slow = SlowClients(GIVEN)
-    wait = awaited(slow, since=now - 1)
+    wait = awaited(slow, since=GIVEN)
     slow.served.add(Served("192.0.2.1", now - 1, wait))
     assert silent(slow, asking(1, at=START, now=now), now=now) == [1]
     slow.waits.clear()
@@ -279,15 +258,13 @@ def test_who_rests_longest_makes_room() -> None:
     just_answered = resting(20, seconds=0.2)
     never_asked = replace(asking(30, at=now - 60, now=now), sent_ago=60.0, came_ago=60.0, came=0)
     connections = [*busy, *resters, just_answered, never_asked]
-    assert in_the_way(connections, 12) == []
-    assert [connection.fd for connection in in_the_way(connections, 11)] == [13, 12, 11, 10]
-    assert [connection.fd for connection in in_the_way([*connections, *busy], 15)] == [
-        13,
-        12,
-        11,
-        10,
-    ]
-    assert [connection.fd for connection in in_the_way(resters, 4)] == [13, 12]
+    for given, most, gone in (
+        (connections, 12, []),
+        (connections, 11, [13, 12, 11, 10]),
+        ([*connections, *busy], 15, [13, 12, 11, 10]),
+        (resters, 4, [13, 12]),
+    ):
+        assert [connection.fd for connection in in_the_way(given, most)] == gone
 
 
 def test_an_end_after_the_deadline_is_one_by_the_deadline() -> None:
@@ -367,54 +344,44 @@ def test_the_kernel_knows_the_connections_of_a_port() -> None:
     assert not listens(os.getpid(), port)
 
 
-def resting(port: int, *, answered_at: float, now: float) -> Connection:
+def answered(fd: int, at: float) -> Callable[[float], Connection]:
     """A connection that got its response in the clock tick in which the request came."""
-    return Connection(
-        fd=port,
-        peer=("192.0.2.1", port),
-        sent_ago=now - answered_at,
-        came_ago=now - answered_at,
-        came=200,
-        is_owed=False,
-        taken=400,
-    )
+    return lambda now: seen(now, fd, sent_ago=now - at, came_ago=now - at, taken=400)
 
 
-def has_gone(*connections: Connection, looked: float) -> bool:
-    """The result of a check of these connections for a client whose request came at `START`."""
-    slow = SlowClients(GIVEN)
-    slow.note(list(connections), looked, looked)
-    return slow.has_gone("192.0.2.1", START)
-
-
-def test_a_client_has_gone_when_no_connection_of_its_address_can_be_its_own() -> None:
+@pytest.mark.parametrize(
+    ("connections", "has_gone"),
+    [
+        ([], True),
+        ([c(1)], False),
+        # It waited for a thread.
+        ([c(1, at=-0.5)], False),
+        # A later request.
+        ([c(1, at=1)], True),
+        ([answered(1, -60)], True),
+        # Answered since.
+        ([answered(1, 1)], True),
+        ([c(1, peer=ELSEWHERE)], True),
+        # The kernel's clock is too coarse to tell.
+        ([answered(1, -0.001)], False),
+        # A second request behind the first.
+        ([c(1, came_ago=0.1)], False),
+    ],
+)
+def test_a_client_has_gone_when_no_connection_of_its_address_can_be_its_own(
+    connections: list[Any], has_gone: bool
+) -> None:
     """Granian closes the connection of a client that disconnects; others from its address may
-    remain."""
-    now = START + 2
-    assert has_gone(looked=now)
-    assert not has_gone(asking(1, at=START, now=now), looked=now)
-    assert not has_gone(asking(1, at=START - 0.5, now=now), looked=now), "it waited for a thread"
-    assert has_gone(asking(1, at=START + 1, now=now), looked=now), "a later request"
-    assert has_gone(resting(1, answered_at=START - 60, now=now), looked=now)
-    assert has_gone(resting(1, answered_at=START + 1, now=now), looked=now), "answered since"
-    elsewhere = replace(asking(1, at=START, now=now), peer=("192.0.2.2", 1))
-    assert has_gone(elsewhere, looked=now)
-
-
-def test_nobody_has_gone_who_may_be_there() -> None:
-    """Before a check, and after one that began with the request, no client counts as gone; nor if
-    the kernel's clock is too coarse to tell."""
-    assert not SlowClients(GIVEN).has_gone("192.0.2.1", START)
-    assert not has_gone(looked=START + 0.5)
-    now = START + 2
-    assert not has_gone(resting(1, answered_at=START - 0.001, now=now), looked=now)
-    more_came = replace(asking(1, at=START, now=now), came_ago=0.1)
-    assert not has_gone(more_came, looked=now), "a second request behind the first"
-
-
-def test_a_look_that_takes_long_takes_nobody_for_gone() -> None:
-    """Each connection was seen at some moment between the begin and the end of the check."""
+    remain. The request came at START, and the check is two seconds later."""
     slow = SlowClients(GIVEN)
-    seen_at = START + 2
-    slow.note([asking(1, at=START, now=seen_at)], seen_at - 1, seen_at + 5)
-    assert not slow.has_gone("192.0.2.1", START)
+    assert not slow.has_gone("192.0.2.1", START), "before any check"
+    slow.note([each(2) for each in connections], START + 2, START + 2)
+    assert slow.has_gone("192.0.2.1", START) is has_gone
+
+
+def test_a_check_during_the_request_takes_nobody_for_gone() -> None:
+    """Each connection was seen at some moment between the begin and the end of the check."""
+    for begin, end, shown in ((0.5, 0.5, []), (1, 7, [seen(2, 1)])):
+        slow = SlowClients(GIVEN)
+        slow.note(shown, START + begin, START + end)
+        assert not slow.has_gone("192.0.2.1", START)
