@@ -174,7 +174,7 @@ def everything_read(
 
 @lru_cache(maxsize=100)
 def _read(body: bytes) -> Any:
-    return _in_order(loads(body))
+    return [_in_order(loads(line)) for line in body.splitlines()]
 
 
 def _in_order(value: Any) -> Any:

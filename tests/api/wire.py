@@ -23,12 +23,14 @@ are tried (all with full effort), the newest where none is named. Below it stand
 its answer; a line further to the right continues the one above.
 
     > Name: value         a header of the next request; `> Name:` leaves one out
+    >> Name: value        a header of all requests from here on
     PUT $host/x {a: 1}    a request; its body is JSON in YAML's short form, or bytes as Python has;
                           ` @1.7` at its end asks for that microversion, ` @none` for none
     200 {a: 1, ...}       its answer; `...` stands for further members or items, _ for any value;
-                          lists have no order
-    400 code text ... x   a refusal: its code, if it has one of its own, and what its detail says
-                          (what its text says, if it is 401, or no JSON because of `> Accept`)
+                          lists have no order; JSON lines are a list
+    400 code text ... x   a refusal: its code, if it is not that of most, and what its detail says
+                          (what its text says, if it is 401, or no JSON because of `> Accept`),
+                          behind other members of its error, if any: `{pointer: /a}`
     < Name: value         a header of the answer, of which `...` leaves out a part; `< Name:` is not
                           there
     | one | two           a case, whose cells are $1 and $2: the rule is tried with each; the last
@@ -58,6 +60,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from json import loads
 from random import Random
 from typing import Any, Final
 
@@ -84,6 +87,7 @@ from tests.worlds import MAX_INT, World, inventory_fields
 from tests.worlds import world as drawn
 
 _OWN: Final = "/berth/v1"
+_OWN_UNDEFINED: Final = "berth.undefined_code"
 _REST: Final = "..."
 _ANY: Final = "_"
 
@@ -300,7 +304,9 @@ class Scene:
 
     def _compare(self, step: Step, answer: Response, version: str) -> None:
         if step.status >= 400:
-            says = self.text(step.answer)
+            begin = re.match(r"(\{.*?\})? ?", step.answer)
+            assert begin is not None
+            members, says = begin[1], self.text(step.answer[begin.end() :])
             parts = [part.strip() for part in says.split(_REST)]
             other = "Accept" in step.headers and "json" not in answer.headers["Content-Type"]
             if other or step.status == 401:
@@ -308,14 +314,18 @@ class Scene:
                 assert all(part in answer.text for part in parts), answer.text
                 return
             assert_refused(answer, step.status, *parts, code=step.code, version=version)
+            if members is not None:
+                due = _parsed(members)
+                shown = {name: answer.error.get(name) for name in due}
+                assert not self.difference(due, shown), answer.error
         else:
             assert answer.status == step.status, (answer.status, answer.text)
             if step.answer.startswith("PROVIDERS"):
                 uuids = sorted(each["uuid"] for each in answer.json["resource_providers"])
                 assert uuids == sorted(map(self.value, step.answer.split()[1:])), uuids
             elif step.answer:
-                fault = self.difference(_parsed(step.answer), answer.json)
-                assert not fault, (fault, answer.json)
+                fault = self.difference(_parsed(step.answer), value := _value_of(answer))
+                assert not fault, (fault, value)
             elif step.status == 204 or (step.status == 201 and step.method != "PATCH"):
                 assert answer.body == b"" or step.path.startswith(_OWN), answer.body
         for name, expected in step.answer_headers.items():
@@ -437,19 +447,23 @@ def _versions(text: str) -> Iterator[str | None]:
 def _steps(lines: tuple[str, ...], case: tuple[str, ...]) -> tuple[Step, ...]:
     steps: list[Step] = []
     sent: dict[str, str | None] = {}
+    lasting: dict[str, str | None] = {}
     request = ""
     cells = [*case, *[""] * 9]
     for raw in lines:
         line = re.sub(r"\$(\d)(?!\d)", lambda match: cells[int(match[1]) - 1], raw).strip()
-        if line.startswith("> "):
-            name, _, value = line[2:].partition(":")
+        if line.startswith(("> ", ">> ")):
+            mark, _, header = line.partition(" ")
+            name, _, value = header.partition(":")
             sent[name] = value.strip() or None
+            if mark == ">>":
+                lasting[name] = sent[name]
         elif line.startswith("< "):
             name, _, value = line[2:].partition(":")
             steps[-1].answer_headers[name] = value.strip() or None
         elif match := _ANSWER.fullmatch(line):
             steps.append(_step(request, sent, match))
-            sent = {}
+            sent = dict(lasting)
         else:
             request = line
     return tuple(steps)
@@ -467,7 +481,7 @@ def _step(request: str, sent: Mapping[str, str | None], answer: re.Match[str]) -
         version=None if match[4] == "none" else match[4],
         headers=sent,
         status=int(answer[1]),
-        code=answer[2] or UNDEFINED,
+        code=answer[2] or _code_of(match[2], int(answer[1])),
         answer=answer[3] or "",
         answer_headers={},
     )
@@ -484,6 +498,19 @@ def _named_amounts(text: str) -> tuple[dict[str, dict[str, int]], Any]:
         else:
             named[name] = {}
     return named, _parsed(brace + others) if brace else {}
+
+
+def _value_of(answer: Response) -> Any:
+    if answer.headers.get("content-type") == "application/jsonl":
+        return [loads(line) for line in answer.body.splitlines()]
+    return answer.json
+
+
+def _code_of(path: str, status: int) -> str:
+    """That of most refusals of a status."""
+    if not path.startswith(_OWN):
+        return UNDEFINED
+    return {400: "berth.request.invalid", 404: "berth.not_found"}.get(status, _OWN_UNDEFINED)
 
 
 @cache
