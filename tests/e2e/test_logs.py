@@ -18,7 +18,7 @@ from berth.edge.log_format import ObjectFormatter
 from tests.client import Client
 from tests.e2e.serving import PATIENCE, Service, serving, wait_until
 from tests.edge.auth.gate import basic
-from tests.edge.auth.test_without_credentials import served
+from tests.edge.auth.test_identity_headers import served
 
 CHAIN = f"req-{uuid.uuid4()}"
 
