@@ -5,7 +5,7 @@ any route, whatever the strategy, and with them only its own roles count.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, get_args
@@ -21,6 +21,7 @@ from berth.edge.auth.http_basic import HttpBasic
 from berth.edge.auth.identity import IDENTITY_HEADERS, Identity
 from berth.edge.auth.token_file import issue, render_tokens
 from tests.api import configured
+from tests.client import Client
 from tests.edge.auth.gate import Gate, basic, bearer, hashed
 from tests.routes import BERTH_ROUTES, ROUTES
 
@@ -87,11 +88,11 @@ def test_no_header_of_a_client_reaches_the_application(tmp_path: Path) -> None:
     assert EVERY_HEADER - CREDENTIALS <= IDENTITY_HEADERS
 
 
-@pytest.mark.in_process
-@pytest.mark.parametrize("strategy", get_args(AuthStrategy))
-def test_no_route_does_anything_without_credentials(strategy: str, tmp_path: Path) -> None:
-    """401 for every method, except where the API describes itself; roles come from the file only:
-    `service` may reshape, `admin` may do everything else, and a user without roles nothing."""
+Headers = Mapping[str, str]
+
+
+def served(strategy: str, folder: Path) -> tuple[Client, Callable[[str], Headers]]:
+    """A service with an authentication strategy, and the headers of each user in PEOPLE."""
     issued = {
         name: issue(Identity(name, "web", roles), created=datetime.now(UTC), expires=None)
         for name, roles in PEOPLE.items()
@@ -101,9 +102,21 @@ def test_no_route_does_anything_without_credentials(strategy: str, tmp_path: Pat
         "tokens": render_tokens(kept for _, kept in issued.values()),
     }
     for file, text in files.items():
-        (tmp_path / file).write_text(text)
-        (tmp_path / file).chmod(0o600)
-    client = configured.serve(tmp_path, KEYSTONE, strategy=strategy)
+        (folder / file).write_text(text)
+        (folder / file).chmod(0o600)
+
+    def headers_of(name: str) -> Headers:
+        return basic(name, name) if strategy == "http_basic" else bearer(issued[name][0])
+
+    return configured.serve(folder, KEYSTONE, strategy=strategy), headers_of
+
+
+@pytest.mark.in_process
+@pytest.mark.parametrize("strategy", get_args(AuthStrategy))
+def test_no_route_does_anything_without_credentials(strategy: str, tmp_path: Path) -> None:
+    """401 for every method, except where the API describes itself; roles come from the file only:
+    `service` may reshape, `admin` may do everything else, and a user without roles nothing."""
+    client, headers_of = served(strategy, tmp_path)
     for claims in ({}, CLAIMS):
         stranger = client.acting_as(claims)
         let_in = {
@@ -123,6 +136,5 @@ def test_no_route_does_anything_without_credentials(strategy: str, tmp_path: Pat
         ("somebody", "GET", "/resource_providers", 403),
         ("somebody", "GET", "/", 200),
     ):
-        headers = basic(name, name) if strategy == "http_basic" else bearer(issued[name][0])
-        caller = client.acting_as({**CLAIMS, **headers})
+        caller = client.acting_as({**CLAIMS, **headers_of(name)})
         assert caller.request(method, path, json={"name": "host"}).status == status, (name, path)
