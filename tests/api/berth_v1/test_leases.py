@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,9 @@ from berth.store import lease_sweep
 from berth.store.engine.database import Database
 from tests.api import configured
 from tests.api.berth_v1.test_place import body, place
-from tests.api.claims import claim_body, consumer, held
-from tests.api.worlds import new_name, new_uuid, provider
+from tests.api.claims import consumer, held
+from tests.api.wire import Rule, rules
+from tests.api.worlds import new_name, provider
 from tests.client import Client, Response
 from tests.e2e.serving import wait_until
 
@@ -95,198 +95,155 @@ def error(answer: Response, status: int) -> Any:
     return refusal
 
 
-def test_a_lease_is_given_shown_renewed_and_ended(api: Client, clock: Clock) -> None:
-    """`GET /consumers` shows it too. When it is ended, the consumer keeps what it holds."""
-    uuid = leased(api, host := host_of(api))
-    assert api.get(f"{PATH}/{uuid.upper()}").json == {
-        "consumer": uuid,
-        "name": None,
-        "project_id": "web",
-        "user_id": "alice",
-        "expires_at": AT_12_10,
-        "seconds_left": 600,
-    }
-    assert listed(api) == [uuid]
-    shown = api.get(f"/berth/v1/consumers/{uuid}").json
-    assert shown["lease"] == {"expires_at": AT_12_10}
-    clock.now += timedelta(seconds=660)
-    assert api.get(f"{PATH}/{uuid}").json["seconds_left"] == 0
-    renewed = api.put(f"{PATH}/{uuid}", json={"seconds": 86_400})
-    shown = renewed.json["expires_at"], renewed.json["seconds_left"]
-    assert shown == ("2026-11-25T12:11:00Z", 86_400)
-    assert api.delete(f"{PATH}/{uuid}").status == 204
-    assert listed(api) == [] and held(api, uuid) == {host: {"VCPU": 1}}
-    assert api.get(f"/berth/v1/consumers/{uuid}").json["lease"] is None
-    for answer in (api.get(f"{PATH}/{uuid}"), api.delete(f"{PATH}/{uuid}")):
-        assert error(answer, 404)["code"] == NOT_FOUND
-        assert error(answer, 404)["detail"].count(f"Consumer {uuid} has no lease.")
+@rules(
+    """
+    a lease is given, shown with its consumer, and ended
+        PUT /berth/v1/leases/$host.consumer {seconds: 86400}
+        200 {consumer: $host.consumer, name: null, project_id: $project, user_id: user,
+            expires_at: $at, seconds_left: _}
+        GET /berth/v1/leases/$host.consumer
+        200 {expires_at: $at, ...}
+        GET /berth/v1/consumers/$host.consumer
+        200 {lease: {expires_at: $at}, ...}
+        DELETE /berth/v1/leases/$host.consumer
+        204
+        GET /berth/v1/consumers/$host.consumer
+        200 {lease: null, allocations: {$host: _}, ...}
+        $1 /berth/v1/leases/$host.consumer
+        404 Consumer $host.consumer has no lease.
+        | GET
+        | DELETE
 
+    leases are listed for one project, or up to a limit
+        PUT /allocations/$c CLAIM host VCPU=1
+        204
+        PUT /berth/v1/leases/$c {seconds: 60}
+        200
+        PUT /berth/v1/leases/$host.consumer {seconds: 60}
+        200
+        GET /berth/v1/leases?$1
+        200 $2
+        | project_id=$project          | [{consumer: $c, ...}, {consumer: $host.consumer, ...},
+            {end: true, lines: 2}]
+        | project_id=$project&limit=1  | [_, {end: true, lines: 1, more: true}]
+        | project_id=x$project         | [{end: true, lines: 0}]
 
-def test_leases_are_listed_for_one_project_or_up_to_a_limit(api: Client) -> None:
-    """Whoever may list all need not name a project; the last line says whether there are more."""
-    host, project = host_of(api), new_name("web")
-    uuids = sorted(consumer(api, {host: {"VCPU": 1}}, project=project) for _ in range(2))
-    for uuid in uuids:
-        assert api.put(f"{PATH}/{uuid}", json={"seconds": 60}).status == 200
-    for query, expected, more in (
-        (f"project_id={project}", uuids, {}),
-        (f"project_id={project}&limit=1", uuids[:1], {"more": True}),
-        (f"project_id={project.upper()}", [], {}),
-    ):
-        *leases, end = map(json.loads, api.get(f"{PATH}?{query}").text.splitlines())
-        assert [lease["consumer"] for lease in leases] == expected
-        assert end == {"end": True, "lines": len(expected), **more}
+    a consumer that holds nothing gets no lease
+        PUT /berth/v1/leases/$1 {seconds: 60}
+        404 $1
+        | $nowhere
+        | nobody
 
+    a lease never outlives an explicit write of its consumer
+        PUT /berth/v1/leases/$host.consumer {seconds: 60}
+        200
+        $1
+        $2
+        GET /berth/v1/leases/$host.consumer
+        404
+        | PUT /allocations/$host.consumer CLAIM host VCPU=2 @1.0   | 204
+        | PUT /allocations/$host.consumer CLAIM host VCPU=2 @1.8   | 204
+        | PUT /allocations/$host.consumer CLAIM host VCPU=2 @1.12  | 204
+        | PUT /allocations/$host.consumer CLAIM host VCPU=2 {consumer_generation: 1} @1.28 | 204
+        | PUT /allocations/$host.consumer CLAIM host VCPU=1 {consumer_generation: 1} @1.39 | 204
+        | PUT /allocations/$host.consumer CLAIM {consumer_generation: 1} | 204
+        | POST /allocations {$host.consumer: {allocations: {$host: {resources: {VCPU: 2}}},
+            project_id: p, user_id: u, consumer_generation: 1, consumer_type: T}} | 204
+        | POST /allocations {$host.consumer: {allocations: {}, project_id: p, user_id: u,
+            consumer_generation: 1, consumer_type: T}} | 204
+        | POST /reshaper {inventories: {$host: {inventories: {VCPU: {total: 16}}, seen: $host}},
+            allocations: {$host.consumer: {allocations: {$host: {resources: {VCPU: 1}}},
+            project_id: p, user_id: u, consumer_generation: 1, consumer_type: T}}} | 204
+        | DELETE /allocations/$host.consumer | 204
+        | DELETE /berth/v1/consumers/$host.consumer | 204
+        | PUT /berth/v1/consumers/$project/job {uuid: $host.consumer, generation: 1, user_id: u,
+            consumer_type: T, allocations: {$host: {resources: {VCPU: 1}}}} | 200
+        | POST /berth/v1/place {request: {groups: {"": {resources: {VCPU: 1}}},
+            host: {in: [$host]}}, replace: true, consumers: [{uuid: $host.consumer,
+            consumer_generation: 1, project_id: $project, user_id: u, consumer_type: T}]} | 200
 
-def test_a_consumer_that_holds_nothing_gets_no_lease(api: Client) -> None:
-    """404, whether or not it ever existed."""
-    for uuid in (new_uuid(), "nobody"):
-        refusal = error(api.put(f"{PATH}/{uuid}", json={"seconds": 60}), 404)
-        assert refusal["code"] == NOT_FOUND and uuid in refusal["detail"]
+    a write may give a new lease
+        PUT /berth/v1/leases/$host.consumer {seconds: 60}
+        200 {expires_at: $at, ...}
+        $1
+        200 $2
+        GET /berth/v1/leases/$host.consumer
+        200 {expires_at: $then, ...}
+        | PUT /berth/v1/consumers/$project/job {uuid: $host.consumer, generation: 1, user_id: u,
+            consumer_type: T, allocations: {$host: {resources: {VCPU: 1}}}, lease_seconds: 9600} |
+            {lease: {expires_at: $then}, ...}
+        | POST /berth/v1/place {request: {groups: {"": {resources: {VCPU: 1}}},
+            host: {in: [$host]}}, replace: true, lease_seconds: 9600, consumers: [{
+            uuid: $host.consumer, consumer_generation: 1, project_id: $project, user_id: u,
+            consumer_type: T}]} |
+            {placements: {$host.consumer: {lease: {expires_at: $then}, ...}}, ...}
 
+    reads and refused writes leave the lease, and a placement without one says nothing of it
+        PUT /berth/v1/leases/$host.consumer {seconds: 60}
+        200 {expires_at: $at, ...}
+        PUT /allocations/$host.consumer CLAIM host VCPU=17 {consumer_generation: 1}
+        409 VCPU
+        PUT /allocations/$host.consumer CLAIM host VCPU=1 {consumer_generation: 5}
+        409 placement.concurrent_update
+        GET /allocations/$host.consumer
+        200
+        POST /berth/v1/place {request: {groups: {"": {resources: {VCPU: 1}}}, host: {in: [$host]}},
+            consumers: [{uuid: $new, project_id: p, user_id: u, consumer_type: T}]}
+        200 {placements: {$new: {host: $host, allocations: _, mappings: _, score: _,
+            consumer_generation: 1}}, ...}
+        GET /berth/v1/leases/$host.consumer
+        200 {expires_at: $at, ...}
 
-@pytest.mark.parametrize(
-    ("sent", "pointer"),
-    [
-        ({}, ""),
-        ({"seconds": 0}, "/seconds"),
-        ({"seconds": 86_401}, "/seconds"),
-        ({"seconds": 1.0}, "/seconds"),
-        ({"seconds": "60"}, "/seconds"),
-        ({"seconds": None}, "/seconds"),
-        ({"seconds": 60, "until": "noon"}, "/until"),
-    ],
+    readers list leases, services change them
+        >> X-Roles: $1
+        >> X-Auth-Token: u:p
+        PUT /berth/v1/leases/$host.consumer {seconds: 60}
+        $2
+        GET /berth/v1/leases
+        $3
+        GET /berth/v1/leases/$host.consumer
+        $4
+        POST /berth/v1/leases
+        $2
+        DELETE /berth/v1/leases/$host.consumer
+        $5
+        | admin   | 200 | 200 | 200 | 204
+        | service | 200 | 200 | 200 | 204
+        | auditor | 403 | 200 | 404 | 403
+        | reader  | 403 | 403 | 403 | 403
+        | member  | 403 | 403 | 403 | 403
+    """,
+    world="host  VCPU=16(used:1)",
 )
-def test_a_wrong_body_is_refused(api: Client, sent: Any, pointer: str) -> None:
-    """The lease stays as it was."""
-    uuid = leased(api, host_of(api))
-    refusal = error(api.put(f"{PATH}/{uuid}", json=sent), 400)
-    assert (refusal["code"], refusal["pointer"]) == ("berth.request.invalid", pointer)
-    assert api.get(f"{PATH}/{uuid}").json["expires_at"] == AT_12_10
+def test_leases(rule: Rule, wire: Client) -> None:
+    """The rows of the table."""
+    rule.check(wire)
 
 
-def test_a_sweep_says_what_it_released(api: Client, clock: Clock) -> None:
-    """Only consumers whose leases have expired; the candidates see at once what is free again."""
+def test_a_lease_is_given_shown_renewed_and_ended(api: Client, clock: Clock) -> None:
+    """A sweep says what it released: only consumers whose leases have expired, and the candidates
+    see at once what is free again."""
     host = host_of(api)
-    first, second = leased(api, host, 60), leased(api, host, 61)
-    clock.now += timedelta(seconds=60)
+    first, second, third = leased(api, host), leased(api, host, 660), leased(api, host, 661)
+    shown = api.get(f"{PATH}/{first.upper()}").json
+    assert (shown["expires_at"], shown["seconds_left"]) == (AT_12_10, 600)
+    assert sorted(listed(api)) == sorted([first, second, third])
+    clock.now += timedelta(seconds=660)
+    assert api.get(f"{PATH}/{first}").json["seconds_left"] == 0
+    renewed = api.put(f"{PATH}/{first}", json={"seconds": 86_400}).json
+    shown = renewed["expires_at"], renewed["seconds_left"]
+    assert shown == ("2026-11-25T12:11:00Z", 86_400)
     name = api.get(f"/resource_providers/{host}").json["name"]
-    expected = {"consumer": first, "project_id": "web", "hosts": [name]}
+    expected = {"consumer": second, "project_id": "web", "hosts": [name]}
     assert api.post(PATH).json == {"released": [expected]}
     assert api.post(PATH).json == {"released": []}
-    assert (held(api, first), held(api, second)) == ({}, {host: {"VCPU": 1}})
-    query = f"/allocation_candidates?resources=VCPU:15&in_tree={host}"
+    assert (held(api, second), held(api, third)) == ({}, {host: {"VCPU": 1}})
+    query = f"/allocation_candidates?resources=VCPU:14&in_tree={host}"
     assert len(api.get(query).json["allocation_requests"]) == 1
-    assert listed(api) == [second]
-
-
-def _claimed(api: Client, uuid: str, host: str, version: str, seen: int | None) -> Response:
-    sent = claim_body(
-        version, {host: {"VCPU": 1}}, project="web", user="alice", consumer_generation=seen
-    )
-    return api.put(f"/allocations/{uuid}", json=sent, version=version)
-
-
-def _posted(api: Client, uuid: str, host: str) -> Response:
-    sent = claim_body("1.39", {host: {"VCPU": 2}}, consumer_generation=1)
-    return api.post("/allocations", json={uuid: sent})
-
-
-def _reshaped(api: Client, uuid: str, host: str) -> Response:
-    shown = api.get(f"/resource_providers/{host}/inventories").json
-    sent = {
-        "inventories": {
-            host: {
-                "inventories": shown["inventories"],
-                "resource_provider_generation": shown["resource_provider_generation"],
-            }
-        },
-        "allocations": {uuid: claim_body("1.39", {host: {"VCPU": 1}}, consumer_generation=1)},
-    }
-    return api.post("/reshaper", json=sent)
-
-
-def _replaced(api: Client, uuid: str, host: str, **members: Any) -> Response:
-    owner = {"project_id": "web", "user_id": "alice", "consumer_type": "INSTANCE"}
-    sent = {
-        "request": {"groups": {"": {"resources": {"VCPU": 1}}}, "host": {"in": [host]}},
-        "consumers": [{"uuid": uuid, "consumer_generation": 1, **owner}],
-        "replace": True,
-        **members,
-    }
-    return api.post("/berth/v1/place", json=sent)
-
-
-def _named(api: Client, uuid: str, host: str, **members: Any) -> Response:
-    sent = {
-        "uuid": uuid,
-        "allocations": {host: {"resources": {"VCPU": 1}}},
-        "user_id": "alice",
-        "consumer_type": "INSTANCE",
-        "generation": 1,
-        **members,
-    }
-    return api.put(f"/berth/v1/consumers/web/{new_name('job')}", json=sent)
-
-
-#: Every route that writes a consumer's allocations: its writes of a consumer at generation 1.
-WRITES: dict[str, Callable[[Client, str, str], Response]] = {
-    "PUT 1.0": lambda api, uuid, host: _claimed(api, uuid, host, "1.0", None),
-    "PUT 1.8": lambda api, uuid, host: _claimed(api, uuid, host, "1.8", None),
-    "PUT 1.12": lambda api, uuid, host: _claimed(api, uuid, host, "1.12", None),
-    "PUT 1.28": lambda api, uuid, host: _claimed(api, uuid, host, "1.28", 1),
-    "PUT 1.39": lambda api, uuid, host: _claimed(api, uuid, host, "1.39", 1),
-    "PUT, nothing": lambda api, uuid, host: api.put(
-        f"/allocations/{uuid}", json=claim_body("1.39", {}, consumer_generation=1)
-    ),
-    "POST": _posted,
-    "POST, nothing": lambda api, uuid, host: api.post(
-        "/allocations", json={uuid: claim_body("1.39", {}, consumer_generation=1)}
-    ),
-    "reshaper": _reshaped,
-    "DELETE": lambda api, uuid, host: api.delete(f"/allocations/{uuid}"),
-    "DELETE consumers": lambda api, uuid, host: api.delete(f"/berth/v1/consumers/{uuid}"),
-    "PUT consumers": _named,
-    "place with replace": _replaced,
-}
-
-
-@pytest.mark.parametrize("route", WRITES)
-def test_a_lease_never_outlives_an_explicit_write(api: Client, clock: Clock, route: str) -> None:
-    """Whoever writes the allocations owns them: what the consumer holds then is not taken back."""
-    uuid = leased(api, host := host_of(api))
-    answer = WRITES[route](api, uuid, host)
-    assert answer.status in (200, 204), answer.text
-    assert listed(api) == []
-    if not held(api, uuid):
-        assert _claimed(api, uuid, host, "1.39", None).status == 204
-    before = held(api, uuid)
-    clock.now += timedelta(days=1)
-    assert api.post(PATH).json == {"released": []}
-    assert held(api, uuid) == before != {}
-
-
-def test_reads_and_refused_writes_leave_the_lease(api: Client) -> None:
-    """It ends in the commit of a write, or not at all."""
-    uuid = leased(api, host := host_of(api))
-    sent = claim_body("1.39", {host: {"VCPU": 17}}, consumer_generation=1)
-    assert api.put(f"/allocations/{uuid}", json=sent).status == 409
-    assert _claimed(api, uuid, host, "1.39", 5).status == 409
-    assert _replaced(api, uuid, host, request={"groups": {"": {"resources": {"VCPU": 17}}}}).status
-    held(api, uuid)
-    assert listed(api) == [uuid]
-
-
-@pytest.mark.parametrize("write", [_replaced, _named])
-def test_a_write_may_give_a_new_lease(api: Client, clock: Clock, write: Any) -> None:
-    """`lease_seconds` of `place` and `PUT /consumers`; the answer says when it expires."""
-    uuid = leased(api, host := host_of(api), 60)
-    answer = write(api, uuid, host, lease_seconds=600).json
-    shown = answer.get("placements", {}).get(uuid, answer)
-    assert shown["lease"] == {"expires_at": AT_12_10}
-    assert api.get(f"{PATH}/{uuid}").json["expires_at"] == AT_12_10
-    clock.now += timedelta(seconds=60)
-    assert api.post(PATH).json == {"released": []}
+    assert api.delete(f"{PATH}/{first}").status == 204
+    clock.now += timedelta(days=2)
+    assert [each["consumer"] for each in api.post(PATH).json["released"]] == [third]
+    assert listed(api) == [] and held(api, first) == {host: {"VCPU": 1}}
 
 
 def test_a_placement_with_a_lease(api: Client, clock: Clock) -> None:
@@ -328,42 +285,6 @@ def test_a_repeated_call_answers_as_the_first(api: Client, clock: Clock) -> None
     assert api.delete(f"{PATH}/{uuid}").status == 204
     (third,) = place(api, sent)["placements"].values()
     assert third == {**first, "lease": None}
-
-
-def test_a_placement_without_a_lease_says_nothing_of_one(api: Client) -> None:
-    """As before there were leases."""
-    sent = body()
-    sent["request"] = {**sent["request"], "host": {"in": [host_of(api)]}}
-    for _ in range(2):
-        (placement,) = place(api, sent)["placements"].values()
-        assert "lease" not in placement
-    assert listed(api) == []
-
-
-@pytest.mark.parametrize(
-    ("role", "expected"),
-    [
-        ("admin", [200, 200, 200, 200, 204]),
-        ("service", [200, 200, 200, 200, 204]),
-        ("auditor", [403, 200, 404, 403, 403]),
-        ("reader", [403] * 5),
-        ("member", [403] * 5),
-    ],
-)
-def test_who_may_see_and_change_leases(api: Client, role: str, expected: list[int]) -> None:
-    """Readers list, services change."""
-    uuid = consumer(api, {host_of(api): {"VCPU": 1}}, project="web")
-    caller = api.acting_as({"X-Auth-Token": "u:p", "X-Roles": role})
-    assert expected == [
-        caller.put(f"{PATH}/{uuid}", json={"seconds": 60}).status,
-        caller.get(PATH).status,
-        caller.get(f"{PATH}/{uuid}").status,
-        caller.post(PATH).status,
-        caller.delete(f"{PATH}/{uuid}").status,
-    ]
-
-
-# --- The thread of a worker ----------------------------------------------------------------------
 
 
 def test_a_sweep_is_logged(api: Client, clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
