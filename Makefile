@@ -65,6 +65,7 @@ lint-python: $(VENV)/.development
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy --strict berth tests bench compare tools
 	@$(BIN)/python tools/figures.py
+	@$(BIN)/python tools/figures.py --commits
 
 lint-page:
 	@bash tools/page_checks.sh

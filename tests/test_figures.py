@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tools.figures import circles, code_lines, function_lengths, read_package
+from tools.figures import circles, code_lines, function_lengths, raising, read_package
 
 MODULE = '''\
 """What it is for.
@@ -79,3 +80,28 @@ def test_circles_are_counted_by_when_they_are_imported(
     sources = read_package(package)
     assert len(circles(sources)) == at_once
     assert len(circles(sources, deferred=True)) == at_all
+
+
+@pytest.mark.parametrize(
+    ("limit", "other", "is_refused"),
+    [("7", "", False), ("5", "x", False), ("4", "x", False), ("7", "x", True)],
+    ids=["raised alone", "as before", "lowered", "raised with something else"],
+)
+def test_a_limit_is_raised_in_a_commit_of_its_own(
+    tmp_path: Path, limit: str, other: str, is_refused: bool
+) -> None:
+    """Everybody can see then that a promise was changed, and why."""
+
+    def commit(limit: str, other: str) -> None:
+        text = f"def raising(): ...\nLIMITS: dict = {{LINES: {limit}}}\n# {limit} {other}\n"
+        (tmp_path / "figures.py").write_text(text)
+        (tmp_path / "other").write_text(other)
+        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
+        subprocess.run(["git", *who, "commit", "-qm", "x"], cwd=tmp_path, check=True)
+
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    commit("5", "")
+    commit(limit, other)
+    commit("3", "the end")
+    assert len([*raising(tmp_path, "figures.py")]) == is_refused

@@ -3,9 +3,10 @@
 
     python tools/figures.py                   # the working tree, against LIMITS
     python tools/figures.py --before v0.1.0   # beside another revision
+    python tools/figures.py --commits         # which commits raised a limit, and did something else
 
 Each limit is what the figure was when it was last lowered. Lower it when you lower the figure;
-raise it only with a reason in the commit.
+raise it only in a commit that touches no other file, and says why.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from __future__ import annotations
 import argparse
 import ast
 import io
+import json
+import os
 import re
 import statistics
 import subprocess
@@ -36,6 +39,11 @@ CODE_LINES: Final = "code lines to know for a change of the API"
 CIRCLES: Final = "import circles"
 DEFERRED_CIRCLES: Final = "import circles, with deferred and type-only imports"
 CACHES: Final = "module-level caches"
+ALL_CODE: Final = "code lines of berth"
+MODULES: Final = "modules of berth"
+CONDITION: Final = "files that name one condition of a request"
+RECORD: Final = "files that name one kind of named record"
+JOURNEY: Final = "modules that {} passes"
 MEDIAN: Final = "function length, median"
 P95: Final = "function length, 95th percentile"
 LONG_MODULES: Final = "modules over 600 lines"
@@ -46,10 +54,23 @@ LIMITS: Final[Mapping[str, int]] = {
     CIRCLES: 0,
     DEFERRED_CIRCLES: 4,
     CACHES: 0,
+    ALL_CODE: 62_383,
+    MODULES: 642,
+    CONDITION: 12,
+    RECORD: 66,
+    JOURNEY.format("GET candidates"): 53,
+    JOURNEY.format("PUT allocations"): 50,
+    JOURNEY.format("POST place"): 104,
+    JOURNEY.format("POST explain"): 84,
     MEDIAN: 6,
     P95: 22,
     LONG_MODULES: 0,
 }
+
+#: What must be written again for the next of its kind: a condition of a request, and a kind of
+#: records that have names.
+_CONDITION: Final = re.compile(r"\bnot_under\b")
+_RECORD: Final = re.compile(r"\bflavors?\b|flavor_|_flavor|Flavor")
 
 #: Lines of a module beyond which it is usually two.
 _LONG: Final = 600
@@ -84,21 +105,71 @@ def main() -> int:
     """Print the table; 1 where the working tree exceeds a limit."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--before", metavar="REV", help="show the figures of this revision too")
-    before = parser.parse_args().before
+    parser.add_argument("--commits", action="store_true", help="check who raised a limit")
+    options = parser.parse_args()
+    if options.commits:
+        commits = [*raising(ROOT, Path(__file__).relative_to(ROOT).as_posix())]
+        print(*commits, sep="\n", end="\n" if commits else "", file=sys.stderr)
+        return 1 if commits else 0
+    before = options.before
     sources = read_package(ROOT / "berth")
-    figures = measure(sources)
+    figures = measure(sources) | journeys(ROOT)
     columns = [figures | lines_by_part(sources)]
     if before:
         with tempfile.TemporaryDirectory() as folder:
             earlier = read_package(extract(before, Path(folder)))
-        columns.insert(0, measure(earlier) | lines_by_part(earlier))
+            columns.insert(0, measure(earlier) | journeys(Path(folder)) | lines_by_part(earlier))
     print_table([before, "now"] if before else ["now"], columns)
-    exceeded = [name for name, limit in LIMITS.items() if figures[name] > limit]
+    exceeded = [name for name, limit in LIMITS.items() if figures.get(name, 0) > limit]
     for name in exceeded:
         print(f"{name}: {figures[name]}, and the limit is {LIMITS[name]}", file=sys.stderr)
         for place in places(name, sources):
             print(f"  {place}", file=sys.stderr)
     return 1 if exceeded else 0
+
+
+def raising(checkout: Path, name: str) -> Iterator[str]:
+    """The commits that raised a limit of a file and touched another one, since there is this
+    check."""
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(
+            ["git", *arguments], cwd=checkout, capture_output=True, text=True, check=True
+        ).stdout
+
+    begun = git("log", "--format=%H", "-S", "def raising(", "--", name).split()[-1:]
+    for commit in begun:
+        for later in git("log", "--format=%H", f"{commit}..HEAD", "--", name).split():
+            before, after = (
+                limits_in(git("show", f"{revision}:{name}")) for revision in (f"{later}^", later)
+            )
+            raised = [each for each in after if after[each] > before.get(each, after[each])]
+            files = git("diff-tree", "--no-commit-id", "--name-only", "-r", later).split()
+            if raised and files != [name]:
+                yield f"{later[:10]} raises {', '.join(raised)}, and touches other files"
+
+
+def limits_in(text: str) -> dict[str, int]:
+    """The limits that a version of this file sets, by the expression for the figure."""
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "LIMITS":
+            assert isinstance(node.value, ast.Dict), "limits are a table"
+            pairs = zip(node.value.keys, node.value.values, strict=True)
+            return {ast.unparse(key): ast.literal_eval(value) for key, value in pairs if key}
+    return {}
+
+
+def journeys(checkout: Path) -> dict[str, int]:
+    """How many modules some requests pass in the berth of a checkout; none if it cannot run."""
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("journeys.py"))],
+        env={**os.environ, "PYTHONPATH": str(checkout)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    passed = json.loads(done.stdout) if done.returncode == 0 else {}
+    return {JOURNEY.format(name): len(modules) for name, modules in passed.items()}
 
 
 def extract(revision: str, folder: Path) -> Path:
@@ -131,6 +202,10 @@ def measure(sources: list[Source]) -> dict[str, int]:
     lengths = sorted(length for source in sources for length in function_lengths(source))
     return {
         CODE_LINES: sum(code_lines(source) for source in sources if source.part in API_PARTS),
+        ALL_CODE: sum(map(code_lines, sources)),
+        MODULES: len(sources),
+        CONDITION: sum(bool(_CONDITION.search(source.text)) for source in sources),
+        RECORD: sum(bool(_RECORD.search(source.text)) for source in sources),
         CIRCLES: len(circles(sources)),
         DEFERRED_CIRCLES: len(circles(sources, deferred=True)),
         CACHES: len(kept_by_modules(sources)),
