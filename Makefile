@@ -13,7 +13,7 @@ JOBS ?= 3
 BERTH_EFFORT ?= 0.2
 EFFORT ?= 4
 #: The tests that try more with more effort.
-PROOFS := tests/proof tests/faults tests/candidates tests/index tests/openapi tests/store/test_histories.py \
+PROOFS := tests/proof tests/faults tests/candidates tests/index tests/openapi \
 	tests/api/test_bad_input.py tests/hosts/test_bad_drivers.py tests/hosts/test_host_models.py \
 	tests/hosts/test_linux_moving.py tests/hosts/test_linux_shapes.py \
 	tests/hosts/test_provider_tree_model.py tests/hosts/test_under_fire.py

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 from uuid import UUID
 
@@ -36,6 +36,10 @@ class Dice:
     def weighted(self, choices: Sequence[T], weights: Sequence[int]) -> T:
         """One of the choices, as likely as its weight says."""
         return self._random.choices(choices, weights)[0]
+
+    def drawn(self, table: Mapping[T, int]) -> T:
+        """One of the keys, as likely as its weight says."""
+        return self.weighted(tuple(table), tuple(table.values()))
 
     def some_of(self, choices: Sequence[T], fewest: int, most: int) -> list[T]:
         """Between `fewest` and `most` of the choices without repetition, if there are so many."""

@@ -3,20 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from compare.histories import writers
 from compare.histories.dice import Dice
 from compare.histories.picture import Picture
 from compare.histories.queries import show_candidates
-from compare.histories.spoil import spoil
+from compare.histories.spoil import SPOILERS, Spoiler
 from compare.histories.writers import Writer
 from compare.script.step import Step, request
 
 _SPOILT_SHARE = 0.2
 #: How many requests build the world before anything else is asked.
 _FOUNDING_STEPS = 30
-_FOUNDERS: dict[Writer, int] = {
+FOUNDERS: Mapping[Writer, int] = {
     writers.create_provider: 8,
     writers.put_inventories: 8,
     writers.put_aggregates: 4,
@@ -24,7 +24,7 @@ _FOUNDERS: dict[Writer, int] = {
     writers.touch_trait: 3,
     writers.touch_class: 3,
 }
-_WRITERS: dict[Writer, int] = {
+WRITERS: Mapping[Writer, int] = {
     writers.create_provider: 5,
     writers.show_provider: 4,
     writers.update_provider: 4,
@@ -55,9 +55,18 @@ _WRITERS: dict[Writer, int] = {
 class History:
     """A world and the requests to it; the answers to each are told to `picture`."""
 
-    def __init__(self, seed: str, steps_count: int) -> None:
+    def __init__(
+        self,
+        seed: str,
+        steps_count: int,
+        *,
+        writers: Mapping[Writer, int] = WRITERS,
+        spoilers: Mapping[Spoiler, int] = SPOILERS,
+    ) -> None:
         self._dice = Dice(seed)
         self._steps_count = steps_count
+        self._writers = writers
+        self._spoilers = spoilers
         # Upper case and digits only: it stands in the names of classes and traits.
         self.picture = Picture(f"H{''.join(c if c.isdigit() else 'X' for c in seed)}H")
 
@@ -67,14 +76,14 @@ class History:
         The last ones take everything away again, as a client would that leaves nothing behind.
         """
         for count in range(self._steps_count):
-            table = _FOUNDERS if count < _FOUNDING_STEPS else _WRITERS
-            yield self._step(table)
+            yield self._step(FOUNDERS if count < _FOUNDING_STEPS else self._writers)
         yield from self._farewell()
 
-    def _step(self, table: dict[Writer, int]) -> Step:
-        writer = self._dice.weighted(tuple(table), tuple(table.values()))
-        step = writer(self._dice, self.picture)
-        return spoil(self._dice, step) if self._dice.chance(_SPOILT_SHARE) else step
+    def _step(self, table: Mapping[Writer, int]) -> Step:
+        step = self._dice.drawn(table)(self._dice, self.picture)
+        if self._dice.chance(_SPOILT_SHARE):
+            return self._dice.drawn(self._spoilers)(self._dice, step)
+        return step
 
     def _farewell(self) -> Iterator[Step]:
         picture = self.picture

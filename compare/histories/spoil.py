@@ -7,7 +7,7 @@ import copy
 import json
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -57,14 +57,18 @@ _PARAMETERS = (
 )
 
 
-def spoil(dice: Dice, step: Step) -> Step:
-    """The request with one thing wrong."""
-    spoilers = _SPOILERS
-    return dice.weighted(tuple(spoilers), tuple(spoilers.values()))(dice, step)
+def well_formed(dice: Dice, step: Step) -> Step:
+    """Another generation, or a uuid or name of nobody; the request itself where it has none."""
+    other = dice.one_of((_other_generation, _other_uuid, _other_name))
+    return other(dice, step) or step
 
 
 def _stale_generation(dice: Dice, step: Step) -> Step:
-    """A generation that is not the one that was seen."""
+    """A generation that is not the one that was seen, or none."""
+    return _other_generation(dice, step, may_be_none=0.2) or _odd_value(dice, step)
+
+
+def _other_generation(dice: Dice, step: Step, may_be_none: float = 0) -> Step | None:
     content = _content(step)
     places = [
         (holder, key)
@@ -72,11 +76,11 @@ def _stale_generation(dice: Dice, step: Step) -> Step:
         if isinstance(key, str) and key.endswith("generation")
     ]
     if not places:
-        return _odd_value(dice, step)
+        return None
     holder, key = dice.one_of(places)
     seen = holder[key]
     holder[key] = seen + dice.one_of((-1, 1, 7)) if isinstance(seen, int) else 0
-    if dice.chance(0.2):
+    if dice.chance(may_be_none):
         holder[key] = None
     return _with_content(step, content)
 
@@ -125,11 +129,16 @@ def _broken_body(dice: Dice, step: Step) -> Step:
 
 def _unknown_name(dice: Dice, step: Step) -> Step:
     """A trait or a resource class that does not exist in the place of one, in path or body."""
+    return _other_name(dice, step, _UNKNOWN_NAMES) or _odd_segment(dice, step)
+
+
+def _other_name(dice: Dice, step: Step, names: Sequence[str] = _UNKNOWN_NAMES[:1]) -> Step | None:
     text = step.path + (step.body or b"").decode(errors="replace")
     used = _NAME.findall(text)
-    if not used:
-        return _odd_segment(dice, step)
-    old, new = dice.one_of(used), dice.one_of(_UNKNOWN_NAMES)
+    return _replaced(step, dice.one_of(used), dice.one_of(names)) if used else None
+
+
+def _replaced(step: Step, old: str, new: str) -> Step:
     body = step.body and step.body.replace(old.encode(), new.encode())
     return replace(step, path=step.path.replace(old, new), body=body)
 
@@ -180,13 +189,12 @@ def _odd_segment(dice: Dice, step: Step) -> Step:
 
 def _unknown_uuid(dice: Dice, step: Step) -> Step:
     """A uuid of nobody in the place of one that somebody has, in the path or in the body."""
-    text = (step.body or b"").decode(errors="replace")
-    used = _UUID.findall(step.path + text)
-    if not used:
-        return _odd_segment(dice, step)
-    old, new = dice.one_of(used), dice.fresh_uuid()
-    body = step.body and step.body.replace(old.encode(), new.encode())
-    return replace(step, path=step.path.replace(old, new), body=body)
+    return _other_uuid(dice, step) or _odd_segment(dice, step)
+
+
+def _other_uuid(dice: Dice, step: Step) -> Step | None:
+    used = _UUID.findall(step.path + (step.body or b"").decode(errors="replace"))
+    return _replaced(step, dice.one_of(used), dice.fresh_uuid()) if used else None
 
 
 def _odd_parameter(dice: Dice, step: Step) -> Step:
@@ -202,7 +210,8 @@ def _odd_parameter(dice: Dice, step: Step) -> Step:
     return replace(step, path=f"{path}?{'&'.join(parameters)}" if parameters else path)
 
 
-_SPOILERS: Mapping[Spoiler, int] = {
+#: What makes a request wrong, and how often.
+SPOILERS: Mapping[Spoiler, int] = {
     _stale_generation: 6,
     _odd_value: 6,
     _missing_key: 4,

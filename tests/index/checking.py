@@ -55,6 +55,11 @@ def tree_of(block: Block, row: int) -> Tree:
     )
 
 
+def trees_of(snapshot: Snapshot) -> list[object]:
+    """Everything that a reader can see of the providers."""
+    return [tree_of(block, row) for _, block in snapshot.occupied() for row in range(block.rows)]
+
+
 def _node_of(block: Block, node: int, row: int, ids: Sequence[ProviderId]) -> NodeRecord:
     parent = block.shape.parents[node]
     node_type = block.shape.node_types[node]

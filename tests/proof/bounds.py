@@ -15,7 +15,7 @@ import os
 import random
 from dataclasses import dataclass
 
-from tests.effort import EFFORT, is_full, scaled
+from tests.effort import EFFORT, scaled
 
 
 def _number(name: str, default: float) -> float:
@@ -39,10 +39,8 @@ class Bounds:
     #: Kills, and the longest time between two of them: long enough for a worker to serve.
     rounds: int
     kill_each_s: float
-    #: Times that a world is taken down and made again under other names.
+    #: Worlds that are made and taken down again.
     worlds: int
-    #: Reads after writes of another worker or service.
-    reads: int
     #: Writes while the fleet is followed.
     writes: int
     seed: int
@@ -57,8 +55,7 @@ class Bounds:
             workers=int(_number("WORKERS", 4 if not is_cluster else 1)),
             rounds=int(_number("ROUNDS", scaled(20 if is_file else 4 if is_cluster else 6))),
             kill_each_s=0.35 if is_file else 2.0,
-            reads=int(_number("READS", 10_000 if is_full() else scaled(600))),
-            writes=int(_number("WRITES", scaled(2500 if is_file else 1000))),
+            writes=int(_number("WRITES", scaled(1000 if is_file else 500))),
             worlds=int(_number("WORLDS", scaled(3 if is_file else 2))),
             seed=_seed(),
         )

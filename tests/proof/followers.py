@@ -41,23 +41,71 @@ def whole_fleet(address: Address) -> tuple[str, Lines]:
     """The revision of the fleet, and its lines by UUID."""
     answer = Connection(*address).ask_raw("GET", FLEET)
     assert answer.status == 200, answer
-    header, *lines, end = map(json.loads, answer.body.splitlines())
+    return fleet_in(answer.body)
+
+
+def fleet_in(body: bytes) -> tuple[str, Lines]:
+    """The same from the body of an answer."""
+    header, *lines, end = map(json.loads, body.splitlines())
     assert end == {"end": True, "lines": len(lines)}
     return header["revision"], {line["uuid"]: line for line in lines}
 
 
-class Follower:
-    """A copy of the fleet, in a thread of its own."""
+def changes_after(revision: str, wait_s: int = 0) -> str:
+    """The path of a poll."""
+    return f"{CHANGES}?after={quote(revision)}&wait={wait_s}"
 
-    def __init__(self, addresses: Sequence[Address], how: Callable[[Follower], None]) -> None:
-        self.addresses = cycle(addresses)
-        self.revision, self.lines = whole_fleet(addresses[0])
+
+class Copy:
+    """A copy of the fleet that is kept by its changes alone."""
+
+    def __init__(self, revision: str, lines: Lines) -> None:
+        self.revision, self.lines = revision, lines
         #: UUID -> commits told; None: those of names.
         self.commits: Counter[str | None] = Counter()
-        #: Answers, and those that did not come.
-        self.answers: Counter[str] = Counter()
         #: What contradicts the guarantees.
         self.faults: list[str] = []
+
+    def take(self, body: bytes) -> int:
+        """Take over an answer with changes; returns the number of events."""
+        *events, closing_line = map(json.loads, body.splitlines())
+        assert closing_line["events"] == len(events)
+        self.apply(events, closing_line["revision"])
+        return len(events)
+
+    def apply(self, events: Sequence[dict[str, Any]], revision: str) -> None:
+        """Take over some events."""
+        told = [event["uuid"] for event in events if "uuid" in event]
+        if len(set(told)) < len(told):
+            self.faults.append(f"more than one event about a provider: {events}")
+        for event in events:
+            self._apply(**event)
+        self.revision = revision
+
+    def _apply(self, *, change: str, commits: int, uuid: str = "", **state: Any) -> None:
+        self.commits[uuid or None] += commits
+        before = self.lines.get(uuid)
+        if change == "gone":
+            # It may have come and gone between two looks.
+            self.lines.pop(uuid, None)
+        elif uuid:
+            if before is not None and state["generation"] < before["generation"]:
+                self.faults.append(f"{uuid} went back: {before}, then {state}")
+            if before is None and change == "usage":
+                self.faults.append(f"usage of {uuid}, which the copy does not have")
+            if state.get("parent") not in {None, *self.lines}:
+                self.faults.append(f"{uuid} before its parent")
+            self.lines[uuid] = {**(before or {}), "uuid": uuid, **state}
+
+
+class Follower(Copy):
+    """A copy with a thread of its own."""
+
+    def __init__(self, addresses: Sequence[Address], how: Callable[[Follower], None]) -> None:
+        super().__init__(*whole_fleet(addresses[0]))
+        self.addresses = cycle(addresses)
+        #: Answers, and those that did not come.
+        self.answers: Counter[str] = Counter()
         self.stopping = threading.Event()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, args=(how,), daemon=True)
@@ -77,21 +125,7 @@ class Follower:
         """Take over what one answer says, or one batch of a stream."""
         with self._lock:
             self.answers["some" if events else "none"] += 1
-            for event in events:
-                self._apply(**event)
-            self.revision = revision
-
-    def _apply(self, *, change: str, commits: int, uuid: str = "", **state: Any) -> None:
-        self.commits[uuid or None] += commits
-        before = self.lines.get(uuid)
-        if change == "gone":
-            self.lines.pop(uuid, None)
-        elif uuid:
-            if before is not None and state["generation"] < before["generation"]:
-                self.faults.append(f"{uuid} went back: {before}, then {state}")
-            if before is None and change == "usage":
-                self.faults.append(f"usage of {uuid}, which the copy does not have")
-            self.lines[uuid] = {**(before or {}), "uuid": uuid, **state}
+            super().apply(events, revision)
 
     def _run(self, how: Callable[[Follower], None]) -> None:
         while not self.stopping.is_set():
@@ -109,16 +143,14 @@ def poll(follower: Follower) -> None:
     """Ask the next service once, through whichever of its workers accepts the connection."""
     address = next(follower.addresses)
     connection = Connection(*address)
-    path = f"{CHANGES}?after={quote(follower.revision)}&wait={_WAIT_S}"
+    path = changes_after(follower.revision, _WAIT_S)
     with closing(connection):
         answer = connection.ask_raw("GET", path)
     if answer.status == 503:
         time.sleep(_PAUSE_S)
         return
     assert answer.status == 200, answer
-    *events, closing_line = map(json.loads, answer.body.splitlines())
-    assert closing_line["events"] == len(events)
-    follower.apply(events, closing_line["revision"])
+    follower.take(answer.body)
 
 
 def stream(follower: Follower) -> None:

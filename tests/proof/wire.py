@@ -71,8 +71,10 @@ class Connection:
             raise ValueError(f"{error} in {rest!r}") from error
 
     def ask_raw(self, method: str, path: str, body: Any = None, *, version: str = LATEST) -> Raw:
-        """The same, but returns every byte of the response."""
-        text = b"" if body is None else json.dumps(body).encode()
+        """The same, but returns every byte of the response; a body of bytes is sent as it is."""
+        text = (
+            body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        )
         kind = "" if body is None else "Content-Type: application/json\r\n"
         head = (
             f"{method} {path} HTTP/1.1\r\n{self._head}"

@@ -1,31 +1,120 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that write everything that a service lets them, as fast as they can, and record nothing.
-
-Where `load` records what each request saw, these only count what was acknowledged.
-"""
+"""Clients that write everything that a service lets them, as fast as they can, each a history of
+its own, and count what was acknowledged."""
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from tests.proof.fleet import HOSTS, NODES, POOL, STOCK, TRAITS
-from tests.proof.history import aggregate_uuid, consumer_uuid, provider_uuid
-from tests.proof.wire import Answer, Connection, Lost, NotSent
+from compare.histories import writers as write
+from compare.histories.dice import Dice
+from compare.histories.history import History
+from compare.histories.picture import Picture
+from compare.histories.spoil import well_formed
+from compare.histories.writers import Writer
+from compare.script.step import Step, request, uid
+from compare.wire import Answer
+from tests.proof.wire import Connection, Lost, NotSent
+from tests.routes import BERTH_ROUTES, ROUTES, route_of
 
 #: Seconds for which nobody may listen before a writer gives up.
 _PATIENCE: Final = 60.0
 
-#: Versions in which a claim and a set of aggregates need no generation, and a class is renamed.
-_CLAIMS: Final = "1.12"
-_AGGREGATES: Final = "1.18"
-_RENAMES: Final = "1.6"
+_OWN: Final = "/berth/v1"
 
-_OWNER: Final = {"project_id": "proof", "user_id": "proof"}
+
+def place(dice: Dice, picture: Picture) -> Step:
+    """Place two consumers that nobody else writes."""
+    consumers: Any = [
+        {
+            "uuid": uid(f"{picture.token}-placed-{number}"),
+            "consumer_type": "INSTANCE",
+            "project_id": "p",
+            "user_id": "u",
+        }
+        for number in dice.some_of(range(8), 2, 2)
+    ]
+    asked: Any = {"groups": {"": {"resources": {"VCPU": 1}}}}
+    body: Any = {"request": asked, "consumers": consumers, "explain": False}
+    return request("POST", f"{_OWN}/place", json_body=body)
+
+
+def lease(dice: Dice, picture: Picture) -> Step:
+    """Give what a consumer holds an end, or none."""
+    path = f"{_OWN}/leases/{write.consumer_uuid(dice, picture)}"
+    if dice.chance(0.3):
+        return request("DELETE", path)
+    return request("PUT", path, json_body={"seconds": dice.one_of((1, 600))})
+
+
+def tree(dice: Dice, picture: Picture) -> Step:
+    """A tree that grows or shrinks, not both at once: then one commit could have one note for a
+    provider that is gone and one that gets its id."""
+    name = f"{picture.token}-tree"
+    children: list[Any] = [
+        {
+            "name": f"{name}_{number}",
+            "parent": name,
+            "inventories": {"VCPU": {"total": dice.between(1, 8)}},
+            "traits": ["HW_CPU_X86_AVX2"],
+        }
+        for number in range(dice.between(0, 3))
+    ]
+    root = {"name": name, "inventories": {"DISK_GB": {"total": dice.between(1, 99)}}}
+    body: Any = {"providers": [root, *children], "remove_missing": True}
+    return request("PUT", f"{_OWN}/trees/{name}", json_body=body)
+
+
+def drain(dice: Dice, picture: Picture) -> Step:
+    """Drain some providers, or no longer."""
+    path = f"{_OWN}/drains/d{dice.between(1, 3)}"
+    if dice.chance(0.4):
+        return request("DELETE", path)
+    body: dict[str, Any] = {"providers": dice.some_of(list(picture.providers), 1, 3)}
+    return request("PUT", path, json_body=body | ({"effect": "none"} if dice.chance(0.3) else {}))
+
+
+def label(dice: Dice, picture: Picture) -> Step:
+    """Label an aggregate."""
+    path = f"{_OWN}/aggregates/{write.aggregate(dice, picture)}"
+    return request("PUT", path, json_body={"labels": {"zone": f"z{dice.between(1, 3)}"}})
+
+
+def flavor(dice: Dice, picture: Picture) -> Step:
+    """Change a flavor."""
+    asked: Any = {"groups": {"": {"resources": {"VCPU": dice.between(1, 4)}}}}
+    path = f"{_OWN}/flavors/f{dice.between(1, 3)}"
+    return request("PUT", path, json_body={"request": asked})
+
+
+WRITES: Final[Mapping[Writer, int]] = {
+    write.put_allocations: 30,
+    write.post_allocations: 10,
+    write.touch_allocations: 16,
+    write.put_inventories: 6,
+    write.post_inventory: 2,
+    write.put_inventory: 2,
+    write.delete_inventory: 2,
+    write.put_traits: 6,
+    write.delete_traits: 1,
+    write.put_aggregates: 5,
+    write.create_provider: 8,
+    write.update_provider: 5,
+    write.delete_provider: 4,
+    write.touch_trait: 2,
+    write.touch_class: 3,
+    write.reshape: 3,
+    place: 8,
+    lease: 6,
+    tree: 8,
+    drain: 4,
+    label: 2,
+    flavor: 2,
+}
 
 
 class Writers:
@@ -33,13 +122,13 @@ class Writers:
 
     def __init__(self, addresses: Sequence[tuple[str, int]], count: int, seed: int) -> None:
         self.writers = [
-            Writer(Connection(*addresses[number % len(addresses)]), number, seed)
+            Writing(Connection(*addresses[number % len(addresses)]), f"{seed}.{number}")
             for number in range(count)
         ]
 
     @property
     def acknowledged(self) -> Counter[str]:
-        """The acknowledged writes, by what they did."""
+        """The acknowledged writes, by method and route."""
         return sum((writer.acknowledged for writer in self.writers), Counter())
 
     def write(self, writes: int) -> list[threading.Thread]:
@@ -51,188 +140,50 @@ class Writers:
         return threads
 
 
-class Writer:
-    """One of them."""
+class Writing:
+    """One of them, with a world of its own."""
 
-    def __init__(self, connection: Connection, number: int, seed: int) -> None:
+    def __init__(self, connection: Connection, seed: str) -> None:
         self.acknowledged: Counter[str] = Counter()
         self.faults: list[str] = []
         self._connection = connection
-        self._rng = random.Random(f"{seed}/{number}")
-        self._consumers = [consumer_uuid(100 * number + each) for each in range(8)]
-        #: Few, so that they come again.
-        self._children = [provider_uuid(10_000 + 10 * number + each) for each in range(4)]
-        self._name = f"tree{number}"
+        self._history = History(seed, 1 << 60, writers=WRITES, spoilers={well_formed: 1})
+        self._steps = self._history.steps()
 
     def write(self, share: int) -> None:
-        """Send random requests until so many have been acknowledged."""
-        steps: Mapping[Callable[[], Answer], int] = {
-            self._claim: 40,
-            self._release: 12,
-            self._place: 8,
-            self._lease: 6,
-            self._stock: 6,
-            self._traits: 6,
-            self._aggregates: 5,
-            self._create: 6,
-            self._move: 5,
-            self._delete: 5,
-            self._tree: 8,
-            self._drain: 4,
-            self._label: 2,
-            self._flavor: 2,
-            self._define: 3,
-        }
-        kinds, weights = list(steps), list(steps.values())
+        """Send requests until so many have been acknowledged."""
         upto = self.acknowledged.total() + share
         try:
             while self.acknowledged.total() < upto:
-                step = self._rng.choices(kinds, weights)[0]
-                try:
-                    answer = step()
-                except Lost:
-                    continue
-                if answer.status < 300:
-                    self.acknowledged[step.__name__] += 1
-                elif answer.status >= 500 and answer.status != 503:
-                    self.faults.append(f"{step.__name__}: {answer}")
+                self._send(next(self._steps))
         except Exception as error:  # noqa: BLE001 - told by the test
             self.faults.append(repr(error))
 
-    def _ask(self, method: str, path: str, body: Any = None, version: str | None = None) -> Answer:
-        options = {} if version is None else {"version": version}
+    def _send(self, step: Step) -> None:
+        answer = self._answer(step)
+        if answer is None:
+            return
+        self._history.picture.learn(step, answer)
+        if answer.status < 300 and step.method != "GET":
+            route = route_of(step.path, ROUTES + BERTH_ROUTES)
+            assert route is not None
+            self.acknowledged[f"{step.method} {route.template}"] += 1
+        elif answer.status >= 500 and answer.status != 503:
+            self.faults.append(f"{step}: {answer}")
+
+    def _answer(self, step: Step) -> Answer | None:
+        """The answer, once somebody listens; None if it was lost."""
         deadline = time.monotonic() + _PATIENCE
+        assert step.version is not None
         while True:
             try:
-                return self._connection.ask(method, path, body, **options)
+                raw = self._connection.ask_raw(
+                    step.method, step.path, step.body, version=step.version
+                )
+                return Answer(raw.status, raw.headers, raw.body)
+            except Lost:
+                return None
             except NotSent:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.05)
-
-    # --- Consumers ---
-
-    def _claim(self) -> Answer:
-        places = self._rng.sample((*HOSTS, *NODES, POOL), self._rng.randint(1, 3))
-        held = {
-            place: {"resources": {STOCK[place][0]: self._rng.randint(1, 3)}} for place in places
-        }
-        consumer = self._rng.choice(self._consumers)
-        body = {"allocations": held, **_OWNER}
-        return self._ask("PUT", f"/allocations/{consumer}", body, _CLAIMS)
-
-    def _release(self) -> Answer:
-        return self._ask("DELETE", f"/allocations/{self._rng.choice(self._consumers)}")
-
-    def _place(self) -> Answer:
-        request = {"groups": {"": {"resources": {"VCPU": 1, "MEMORY_MB": 2}}}}
-        consumers = [
-            {"uuid": each, "consumer_type": "INSTANCE", **_OWNER}
-            for each in self._rng.sample(self._consumers, 2)
-        ]
-        body = {"request": request, "consumers": consumers, "explain": False}
-        return self._ask("POST", "/berth/v1/place", body)
-
-    def _lease(self) -> Answer:
-        path = f"/berth/v1/leases/{self._rng.choice(self._consumers)}"
-        if self._rng.random() < 0.3:
-            return self._ask("DELETE", path)
-        return self._ask("PUT", path, {"seconds": self._rng.choice((1, 600))})
-
-    # --- Providers ---
-
-    def _stock(self) -> Answer:
-        provider = self._some_provider()
-        path = f"/resource_providers/{provider}/inventories"
-        found = self._ask("GET", path)
-        if found.status != 200:
-            return found
-        name, most = STOCK.get(provider, ("VCPU", 4))
-        return self._ask(
-            "PUT",
-            path,
-            {
-                "resource_provider_generation": found.body["resource_provider_generation"],
-                "inventories": {name: {"total": self._rng.randint(most // 2, most)}},
-            },
-        )
-
-    def _traits(self) -> Answer:
-        path = f"/resource_providers/{self._some_provider()}/traits"
-        found = self._ask("GET", path)
-        if found.status != 200:
-            return found
-        traits = set(found.body["traits"]) ^ {self._rng.choice(TRAITS)}
-        return self._ask("PUT", path, {**found.body, "traits": sorted(traits)})
-
-    def _aggregates(self) -> Answer:
-        some = [aggregate_uuid(number) for number in (1, 2, 3) if self._rng.random() < 0.5]
-        path = f"/resource_providers/{self._some_provider()}/aggregates"
-        return self._ask("PUT", path, some, _AGGREGATES)
-
-    def _create(self) -> Answer:
-        child, *_ = self._rng.sample(self._children, 1)
-        body = {"uuid": child, "name": child, "parent_provider_uuid": self._rng.choice(HOSTS)}
-        return self._ask("POST", "/resource_providers", body)
-
-    def _move(self) -> Answer:
-        child, other = self._rng.sample(self._children, 2)
-        parent = self._rng.choice((None, other, *HOSTS))
-        name = f"{child}{self._rng.choice(('', ' renamed'))}"
-        body = {"name": name, "parent_provider_uuid": parent}
-        return self._ask("PUT", f"/resource_providers/{child}", body)
-
-    def _delete(self) -> Answer:
-        return self._ask("DELETE", f"/resource_providers/{self._rng.choice(self._children)}")
-
-    def _tree(self) -> Answer:
-        """A tree that grows and shrinks."""
-        nodes = self._rng.sample(range(4), self._rng.randint(0, 3))
-        providers = [
-            {"name": self._name, "inventories": {"DISK_GB": {"total": self._rng.randint(1, 99)}}},
-            *(
-                {
-                    "name": f"{self._name}_{node}",
-                    "parent": self._name,
-                    "inventories": {"VCPU": {"total": self._rng.randint(1, 8)}},
-                    "traits": self._rng.sample(TRAITS, 1),
-                }
-                for node in nodes
-            ),
-        ]
-        body = {"providers": providers, "remove_missing": True}
-        return self._ask("PUT", f"/berth/v1/trees/{self._name}", body)
-
-    # --- Names ---
-
-    def _drain(self) -> Answer:
-        path = f"/berth/v1/drains/d{self._rng.randint(1, 3)}"
-        if self._rng.random() < 0.4:
-            return self._ask("DELETE", path)
-        body = {
-            "providers": self._rng.sample((*HOSTS, *NODES), self._rng.randint(1, 3)),
-            **({"effect": "none"} if self._rng.random() < 0.3 else {}),
-        }
-        return self._ask("PUT", path, body)
-
-    def _label(self) -> Answer:
-        path = f"/berth/v1/aggregates/{aggregate_uuid(self._rng.randint(1, 3))}"
-        return self._ask("PUT", path, {"labels": {"zone": f"z{self._rng.randint(1, 3)}"}})
-
-    def _flavor(self) -> Answer:
-        path = f"/berth/v1/flavors/f{self._rng.randint(1, 3)}"
-        resources = {"VCPU": self._rng.randint(1, 4)}
-        return self._ask("PUT", path, {"request": {"groups": {"": {"resources": resources}}}})
-
-    def _define(self) -> Answer:
-        name = f"CUSTOM_{self._rng.choice('ABC')}"
-        act = self._rng.choice(("PUT", "DELETE"))
-        if self._rng.random() < 0.5:
-            return self._ask(act, f"/traits/{name}")
-        if self._rng.random() < 0.5:
-            body = {"name": f"CUSTOM_{self._rng.choice('ABC')}"}
-            return self._ask("PUT", f"/resource_classes/{name}", body, _RENAMES)
-        return self._ask(act, f"/resource_classes/{name}")
-
-    def _some_provider(self) -> str:
-        return self._rng.choice((*HOSTS, *NODES, POOL, *self._children))

@@ -57,7 +57,7 @@ from tests.store.fleet import (
 from tests.store.statements import counted_statements
 
 #: Row ids are told by their numbers here, and only there begin at 1 whatever was taken back.
-#: What comes of the journal on other engines: tests/index/test_histories.py.
+#: What comes of the journal on other engines: tests/proof/model.
 pytestmark = pytest.mark.engines("sqlite")
 
 

@@ -7,11 +7,11 @@ The contract leaves the order of lists open, so they are compared sorted.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Set
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tests.proof.model.plain_model import Consumer, PlainModel, Provider, Record, Refusal
-from tests.worlds import Stock, World, WorldProvider
 
 Body = dict[str, Any]
 
@@ -21,6 +21,7 @@ class ProviderQuery:
     """Filters of GET /resource_providers (4.1); each of `required` and `member_of` is a set of
     alternatives."""
 
+    uuid: str | None = None
     name: str | None = None
     in_tree: str | None = None
     resources: dict[str, int] = field(default_factory=dict)
@@ -165,38 +166,16 @@ def trait_body(model: PlainModel, name: str) -> None:
         raise Refusal(404)
 
 
-def custom_traits_body(model: PlainModel, associated: bool | None) -> Body:
-    """7.1, the custom ones."""
+def traits_listed(model: PlainModel, names: Set[str] | None, associated: bool | None) -> Body:
+    """7.1."""
     used = {name for provider in model.providers.values() for name in provider.traits}
     return {
         "traits": [
             name
             for name in model.traits
-            if name.startswith("CUSTOM_") and associated in (None, name in used)
+            if (names is None or name in names) and associated in (None, name in used)
         ]
     }
-
-
-def as_world(model: PlainModel, names: dict[str, str], aggregates: dict[str, str]) -> World:
-    """The fleet in the form of the twin of the candidates search, with names for uuids."""
-    ordered = sorted(model.providers, key=lambda uuid: len(list(model.lineage(uuid))))
-    return World(
-        tuple(
-            WorldProvider(
-                name=names[uuid],
-                parent=None if provider.parent is None else names[provider.parent],
-                stocks={
-                    name: Stock(**asdict(record), used=model.used(uuid, name))
-                    for name, record in provider.inventories.items()
-                },
-                traits=frozenset(provider.traits),
-                aggregates=frozenset(aggregates[aggregate] for aggregate in provider.aggregates),
-            )
-            for uuid, provider in ((uuid, model.providers[uuid]) for uuid in ordered)
-        ),
-        frozenset(name for name in model.classes if name.startswith("CUSTOM_")),
-        frozenset(name for name in model.traits if name.startswith("CUSTOM_")),
-    )
 
 
 def _seen(provider: Provider) -> Body:
@@ -213,7 +192,8 @@ def _sums(consumers: list[Consumer]) -> dict[str, int]:
 
 def _passes(model: PlainModel, provider: Provider, query: ProviderQuery) -> bool:
     return (
-        query.name in (None, provider.name)
+        query.uuid in (None, provider.uuid)
+        and query.name in (None, provider.name)
         and (
             query.in_tree is None
             or (
