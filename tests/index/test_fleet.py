@@ -12,7 +12,6 @@ import pytest
 
 from berth.index.block import Tree
 from berth.index.fleet import Fleet
-from berth.index.paged_map import Ints, PagedMap
 from berth.index.shape import Shape
 from berth.index.snapshot import Snapshot
 from berth.index.summary_text import tree_texts
@@ -134,21 +133,6 @@ def test_a_provider_made_again_under_another_id_is_found_by_its_uuid() -> None:
     assert held.locate_uuid("host") == held.locate(HOST) is not None
 
 
-def test_one_tree_goes_and_another_changes_in_one_refresh() -> None:
-    """Deleting a tree moves another into its row; the tree that changed is the one that was
-    moved."""
-    hosts: list[Provider] = [
-        (number, f"host{number}", None, number) for number in map(ProviderId, (1, 2, 3))
-    ]
-    fleet = fleet_of(*hosts)
-    rows = rows_of(hosts[2])
-    rows.inventories[:] = [inventory_row(hosts[2][0], VCPU, used=5)]
-    fleet.replace([HOST, hosts[2][0]], fleet.trees_from(rows))
-    now = fleet.snapshot()
-    assert now.locate(HOST) is None
-    assert totals_of(now) == Totals(2, 2, shapes=1, classes={VCPU: ClassTotals(16, 5, 2)})
-
-
 def test_a_fleet_in_several_blocks_is_added_up_as_one() -> None:
     """Hosts with the same structure have one shape, in any number of blocks."""
     fleet = Fleet(class_ids={"VCPU": VCPU}, trait_ids={}, rows_max=1)
@@ -171,28 +155,3 @@ def test_a_fleet_keeps_no_shape_that_nobody_has() -> None:
     fleet.snapshot()
     gc.collect()
     assert shape() is None
-
-
-def test_a_tree_that_comes_or_goes_moves_one_row_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A block of any size moves one row at most, and older snapshots still find every tree."""
-    hosts = [(ProviderId(n), f"host {n}", None, ProviderId(n)) for n in range(1, 1001)]
-    fleet = fleet_of(*hosts)
-    snapshot = fleet.snapshot()
-    placed: list[int] = []
-    set_many = PagedMap.set_many
-
-    def counted(self: PagedMap, keys: Ints, values: Ints) -> None:
-        placed.append(len(keys))
-        set_many(self, keys, values)
-
-    monkeypatch.setattr(PagedMap, "set_many", counted)
-    fleet.replace([ProviderId(500)], [])
-    assert placed == [1]
-    newcomer = (ProviderId(2000), "newcomer", None, ProviderId(2000))
-    fleet.replace([ProviderId(2000)], fleet.trees_from(rows_of(newcomer)))
-    assert placed == [1, 1]
-    for number, uuid, *_ in hosts:
-        at = snapshot.locate(number)
-        assert at is not None and snapshot.block(at.block_id).uuid(at.node, at.row) == uuid
-    assert fleet.snapshot().locate_uuid("host 500") is None
-    assert fleet.snapshot().locate_uuid("host 1000") is not None

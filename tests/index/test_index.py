@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import timedelta
@@ -19,18 +19,15 @@ from berth.index import Index, Snapshot
 from berth.index.fleet import Fleet
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import DatabaseUnavailable, IndexUnavailable
-from berth.model.ids import AggregateUUID, ConsumerUUID, ProviderUUID
+from berth.model.ids import ConsumerUUID, ProviderUUID
 from berth.model.inventory import Inventory
 from berth.model.sentinels import UNSET
 from berth.store import index_feed
-from berth.store.aggregates import replace_aggregates
-from berth.store.allocations import delete_allocations, replace_allocations
+from berth.store.allocations import replace_allocations
 from berth.store.engine.database import Database, utc_now
 from berth.store.engine.opening import DatabaseOptions, open_database
 from berth.store.inventories import replace_inventories
-from berth.store.providers import delete_provider, get_provider, update_provider
-from berth.store.resource_classes import ensure_resource_class, rename_resource_class
-from berth.store.traits import create_trait, delete_trait
+from berth.store.providers import get_provider, update_provider
 from tests.e2e.serving import PATIENCE, wait_until
 from tests.forking import in_child
 from tests.index.checking import checked, tree_of
@@ -38,7 +35,7 @@ from tests.servers.statements import run
 from tests.store.fleet import trim_journal
 from tests.store.statements import counted_statements
 from tests.world_in_store import build_in_store
-from tests.worlds import aggregate_uuid, consumer_uuid, provider_uuid, world
+from tests.worlds import consumer_uuid, provider_uuid, world
 
 FLEET = """
     cn1       MEMORY_MB=1024  @A
@@ -88,40 +85,12 @@ def claim(db: Database, name: str, amount: int, *, consumer: str = "vm") -> None
     replace_allocations(db, [write], attempts=1)
 
 
-def out_of_memory(*_: object) -> None:
-    """Raise MemoryError, as any step may."""
-    raise MemoryError
-
-
-def test_a_write_taken_by_one_worker_is_seen_by_the_next_read_of_another(
-    database: Database, other_worker: Database
-) -> None:
-    """No worker answers from a state before an acknowledged write."""
-    build_in_store(world(FLEET), database)
-    here, there = Index(database), Index(other_worker)
-    before = there.snapshot()
-    claim(database, "cn2", 5)
-    assert used_of(there.snapshot(), "cn2") == {"VCPU": 5}
-    assert used_of(here.snapshot(), "cn2") == {"VCPU": 5}
-    delete_allocations(other_worker, ConsumerUUID(consumer_uuid("vm")))
-    assert used_of(here.snapshot(), "cn2") == {"VCPU": 0}
-    assert used_of(before, "cn2") == {"VCPU": 0}, "a snapshot never changes"
-    assert checked(here) == checked(there) == []
-
-
 #: Seven hosts, the last three of which have a child; ids follow one another.
 SEVEN = world(
     "\n".join(
         f"host{n}  VCPU=8  @A{n}" + (f"\n  numa{n}  MEMORY_MB=8" if n > 3 else "") for n in range(7)
     )
 )
-#: Two values in a query, and parts of three providers.
-SMALL = index_feed.Portions(in_list_max=2, part_providers=3)
-
-
-def vcpu_used(snapshot: Snapshot) -> list[int]:
-    """The usage of each of the seven hosts."""
-    return [used_of(snapshot, f"host{n}")["VCPU"] for n in range(7)]
 
 
 @pytest.mark.parametrize("rows_max", [1, 2, 3, 4])
@@ -140,100 +109,45 @@ def test_a_load_in_parts_has_every_tree(
     assert checked(index) == []
 
 
-def test_a_refresh_finds_every_new_tree_in_portions(database: Database) -> None:
-    """There are more new trees than one query finds roots for, and than a block can take."""
-    index = Index(database, portions=SMALL, rows_max=2)
-    index.snapshot()
-    build_in_store(SEVEN, database)
-    snapshot = index.snapshot()
-    assert (index.counts.loads, index.counts.trees) == (1, 7)
-    assert all(snapshot.locate_uuid(provider_uuid(provider.name)) for provider in SEVEN.providers)
-    assert checked(index) == []
+def rename(db: Database, name: str) -> None:
+    """Give a provider another name."""
+    uuid = ProviderUUID(provider_uuid(name))
+    update_provider(db, uuid, name="renamed", parent_uuid=UNSET, may_reparent=False)
 
 
-def test_a_refresh_takes_over_every_use_in_portions(database: Database) -> None:
-    """There are more claimed providers than one query reads."""
-    build_in_store(SEVEN, database)
-    index = Index(database, portions=SMALL, rows_max=2)
-    index.snapshot()
-    for number in range(7):
-        claim(database, f"host{number}", number + 1, consumer=f"vm{number}")
-    assert vcpu_used(index.snapshot()) == [1, 2, 3, 4, 5, 6, 7]
-    assert (index.counts.loads, index.counts.usages) == (1, 7)
-    assert checked(index) == []
-
-
-def test_a_refresh_loads_every_changed_tree_in_portions(database: Database) -> None:
-    """There are more changed trees than one query reads, and more new aggregates than one names."""
-    build_in_store(SEVEN, database)
-    index = Index(database, portions=SMALL, rows_max=2)
-    index.snapshot()
-    for number in range(7):
-        uuid = ProviderUUID(provider_uuid(f"host{number}"))
-        new = AggregateUUID(aggregate_uuid(f"new{number}"))
-        replace_aggregates(database, uuid, [new], UNSET)
-    snapshot = index.snapshot()
-    assert (index.counts.loads, index.counts.trees) == (1, 7)
-    for number in range(7):
-        location = snapshot.locate_uuid(provider_uuid(f"host{number}"))
-        assert location is not None
-        block = snapshot.block(location.block_id)
-        members = snapshot.aggregate_sets.members(int(block.aggregate_sets[0, location.row]))
-        assert members == {
-            snapshot.names.aggregate_ids[AggregateUUID(aggregate_uuid(f"new{number}"))]
-        }
-    assert checked(index) == []
-
-
-def test_a_refresh_loads_the_touched_tree_only(database: Database) -> None:
-    """The rest of the fleet is not read, however large it is."""
+@pytest.mark.parametrize(
+    ("written", "trees", "usages"),
+    [
+        ([claim], 0, 1),
+        ([claim] * 5, 0, 1),
+        ([rename], 1, 0),
+        # One note of any other kind decides for all about a provider.
+        ([claim, rename, claim], 1, 0),
+        ([rename, claim], 1, 0),
+    ],
+)
+def test_a_refresh_costs_what_has_changed(
+    database: Database, written: Sequence[Callable[..., None]], trees: int, usages: int
+) -> None:
+    """Claims change nothing but usage, so the tree is not read; the rest of the fleet never is."""
     build_in_store(world(FLEET), database)
     index = Index(database)
     index.snapshot()
-    numa1 = ProviderUUID(provider_uuid("numa1"))
-    update_provider(database, numa1, name="renamed", parent_uuid=UNSET, may_reparent=False)
-    index.snapshot()
-    assert (index.counts.loads, index.counts.trees) == (1, 1)
-
-
-def test_of_many_notes_about_a_provider_one_row_comes_back(database: Database) -> None:
-    """An hour of claims on a provider gives one row; one entry of any other kind decides for
-    all."""
-    build_in_store(world("cn  VCPU=9"), database)
-    with database.read() as tx:
-        applied = {writer: head.seq for writer, head in index_feed.writer_heads(tx).items()}
-    for number in range(5):
-        claim(database, "cn", 1, consumer=f"vm{number}")
-    with database.read() as tx:
-        ((provider, usage_only),) = [
-            row
-            for writer, seq in applied.items()
-            for row in tx.rows(index_feed._NOTED, {"writer": writer, "applied": seq})
-        ]
-        assert usage_only
-        assert index_feed.journal_since(tx, applied) == (set(), {provider}, False)
-    cn = ProviderUUID(provider_uuid("cn"))
-    update_provider(database, cn, name="other", parent_uuid=UNSET, may_reparent=False)
-    claim(database, "cn", 1, consumer="vm9")
-    with database.read() as tx:
-        assert index_feed.journal_since(tx, applied) == ({provider}, set(), False)
-
-
-def test_a_claim_makes_a_refresh_look_at_usage_only(database: Database) -> None:
-    """Claims change nothing else, so the rest of the tree is not read."""
-    build_in_store(world(FLEET), database)
-    index = Index(database)
-    index.snapshot()
-    claim(database, "numa1", 1)
+    for number, write in enumerate(written):
+        if write is claim:
+            claim(database, "cn2", 1, consumer=f"vm{number}")
+        else:
+            rename(database, "cn2")
     with counted_statements(database) as asked:
-        snapshot = index.snapshot()
-    assert used_of(snapshot, "numa1") == {"VCPU": 1}
-    assert (index.counts.trees, index.counts.usages) == (0, 1)
-    assert len([future for future in asked if future.startswith("SELECT")]) == 3
+        index.snapshot()
+    assert (index.counts.loads, index.counts.trees, index.counts.usages) == (1, trees, usages)
+    assert usages == 0 or len([each for each in asked if each.startswith("SELECT")]) == 3
+    assert checked(index) == []
 
 
+@pytest.mark.parametrize("step", ["set_states", "snapshot"])
 def test_half_a_change_is_never_the_index(
-    database: Database, monkeypatch: pytest.MonkeyPatch
+    database: Database, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """Whichever step fails, the next read starts again from the database."""
     build_in_store(world(FLEET), database)
@@ -245,11 +159,11 @@ def test_half_a_change_is_never_the_index(
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(Fleet, "set_states", breaks)
+        patch.setattr(Fleet, step, breaks)
         with pytest.raises(MemoryError):
             index.snapshot()
     assert used_of(index.snapshot(), "numa1") == {"VCPU": 1}
-    assert index.counts.loads == 2
+    assert checked(index) == []
 
 
 def test_nothing_is_asked_while_nothing_changes(database: Database) -> None:
@@ -312,49 +226,6 @@ def test_a_restored_backup_is_loaded_again(
     assert checked(index) == []
 
 
-def test_a_provider_that_moved_is_found_in_its_new_tree(database: Database) -> None:
-    """The old tree remains without it."""
-    build_in_store(world(FLEET), database)
-    index = Index(database)
-    index.snapshot()
-    cn2, numa1 = (ProviderUUID(provider_uuid(name)) for name in ("cn2", "numa1"))
-    update_provider(database, numa1, name="numa1", parent_uuid=cn2, may_reparent=True)
-    snapshot = index.snapshot()
-    moved, home = snapshot.locate_uuid(numa1), snapshot.locate_uuid(cn2)
-    assert moved is not None and home is not None
-    assert moved[:2] == home[:2]
-    assert checked(index) == []
-
-
-def test_a_provider_that_takes_the_place_of_a_deleted_one_is_itself(database: Database) -> None:
-    """SQLite gives it the id of the deleted one."""
-    build_in_store(world("old  VCPU=8"), database)
-    index = Index(database)
-    index.snapshot()
-    delete_provider(database, ProviderUUID(provider_uuid("old")))
-    build_in_store(world("new  VCPU=8"), database)
-    snapshot = index.snapshot()
-    assert snapshot.locate_uuid(provider_uuid("old")) is None
-    assert snapshot.locate_uuid(provider_uuid("new")) is not None
-    assert checked(index) == []
-
-
-def test_new_names_are_known_at_once(database: Database, other_worker: Database) -> None:
-    """Another worker creates, renames and deletes traits and classes."""
-    index = Index(database)
-    index.snapshot()
-    create_trait(other_worker, "CUSTOM_T")
-    ensure_resource_class(other_worker, "CUSTOM_OLD")
-    names = index.snapshot().names
-    assert "CUSTOM_T" in names.trait_ids and "CUSTOM_OLD" in names.class_ids
-    rename_resource_class(other_worker, "CUSTOM_OLD", "CUSTOM_NEW")
-    delete_trait(other_worker, "CUSTOM_T")
-    names = index.snapshot().names
-    assert "CUSTOM_OLD" not in names.class_ids and "CUSTOM_NEW" in names.class_ids
-    assert "CUSTOM_T" not in names.trait_ids
-    assert checked(index) == []
-
-
 def test_an_index_that_cannot_ask_does_not_answer(database: Database) -> None:
     """It raises an error instead of returning a state that may be old."""
     index = Index(database)
@@ -400,22 +271,6 @@ def test_those_who_wait_for_a_silent_database_share_what_comes_of_the_next_attem
     index.snapshot()
 
 
-def test_a_refresh_that_fails_at_its_end_is_made_up_for(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Changes that were read but could not be published are read again."""
-    build_in_store(world(FLEET), database)
-    index = Index(database)
-    index.snapshot()
-    claim(database, "cn2", 5)
-    with monkeypatch.context() as patched:
-        patched.setattr(Fleet, "snapshot", out_of_memory)
-        with pytest.raises(MemoryError):
-            index.snapshot()
-    assert used_of(index.snapshot(), "cn2") == {"VCPU": 5}
-    assert checked(index) == []
-
-
 def test_a_child_forked_in_the_middle_of_a_refresh_loads_for_itself(database: Database) -> None:
     """Otherwise it would wait for ever for a thread that exists only in the parent."""
     build_in_store(world(FLEET), database)
@@ -423,17 +278,6 @@ def test_a_child_forked_in_the_middle_of_a_refresh_loads_for_itself(database: Da
     index.snapshot()
     with index._lock:
         assert in_child(lambda: used_of(index.snapshot(), "cn2") == {"VCPU": 0})
-
-
-def test_a_claim_that_was_refused_changes_nothing(database: Database) -> None:
-    """The index stays as it was before the refused claim."""
-    build_in_store(world(FLEET), database)
-    index = Index(database)
-    before = index.snapshot()
-    with pytest.raises(Exception, match="capacity"):
-        claim(database, "cn2", 9)
-    assert used_of(index.snapshot(), "cn2") == used_of(before, "cn2")
-    assert checked(index) == []
 
 
 def test_a_refresh_takes_over_what_another_program_wrote(database: Database) -> None:

@@ -12,11 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.index.aggregate_sets import NO_AGGREGATES, AggregateSets
-from berth.index.block import Block, Tree
 from berth.index.paged_map import ABSENT, PagedMap
 from berth.index.records import InventoryRecord, NodeRecord
 from berth.index.shape import Shape, ShapeRegistry
-from berth.index.text_map import TextMap
 from berth.model.ids import AggregateId, ClassId, ProviderId, TraitId
 
 VCPU, FPGA = ClassId(0), ClassId(16)
@@ -54,32 +52,6 @@ def test_a_forked_map_keeps_what_it_had(pairs: list[tuple[int, int]], data: st.D
         assert first.get(key) == (ABSENT if key in changed else value)
 
 
-def test_a_map_of_uuids_finds_the_loaded_and_the_new() -> None:
-    """Uuids of the blocks and newer ones; several positions for one uuid, none for an unknown
-    one."""
-    shapes = ShapeRegistry()
-    trees = [Tree(*shapes.arrange([node(number)]), NO_AGGREGATES) for number in range(50)]
-    block = Block.of(trees[0].shape, trees)
-    uuids = TextMap([(block.uuid_texts.ravel().tolist(), block.provider_ids.ravel())])
-    assert [uuids.find(b"%d" % number) for number in range(50)] == [(n,) for n in range(50)]
-    uuids.add(b"7", ProviderId(70))
-    uuids.add(b"new", ProviderId(71))
-    assert set(uuids.find(b"7")) == {7, 70}
-    assert uuids.find(b"new") == (71,)
-    assert uuids.find(b"unknown") == ()
-
-
-def test_a_set_of_aggregates_has_one_number() -> None:
-    """Equal sets share a number; the table of a query has an entry for each set."""
-    sets = AggregateSets()
-    a, b = AggregateId(1), AggregateId(2)
-    only_a, both = sets.id_of(frozenset({a})), sets.id_of(frozenset({a, b}))
-    assert sets.id_of(frozenset({b, a})) == both
-    assert sets.union([only_a, both, NO_AGGREGATES]) == both
-    assert sets.having_any([b]).tolist() == [False, False, True]
-    assert sets.having_any([AggregateId(9)]).tolist() == [False, False, False]
-
-
 def test_a_set_given_out_meanwhile_does_not_upset_a_question() -> None:
     """A query runs while the next refresh registers a set with one of its aggregates."""
     sets = AggregateSets()
@@ -91,28 +63,6 @@ def test_a_set_given_out_meanwhile_does_not_upset_a_question() -> None:
         yield a
 
     assert sets.having_any(meanwhile())[first]
-
-
-def test_trees_that_look_alike_have_one_shape() -> None:
-    """Ids and the order of children do not matter; classes and traits do."""
-    shapes = ShapeRegistry()
-    one, order = shapes.arrange([node(0), node(1, 0, VCPU), node(2, 0, FPGA), node(3, 1, FPGA)])
-    other, _ = shapes.arrange([node(0), node(5, 0, FPGA), node(7, 0, VCPU), node(8, 7, FPGA)])
-    assert one is other
-    by_id = {record.provider_id: place for place, record in enumerate(order)}
-    assert one.parents[by_id[ProviderId(3)]] == by_id[ProviderId(1)]
-    traited, _ = shapes.arrange(
-        [node(0, trait=1), node(1, 0, VCPU), node(2, 0, FPGA), node(3, 1, FPGA)]
-    )
-    assert traited is not one
-
-
-def test_a_node_s_lineage_is_its_ancestors_and_itself() -> None:
-    """As bit masks of the nodes in tree order."""
-    shape, order = ShapeRegistry().arrange([node(0), node(1, 0), node(2, 1), node(3, 0, VCPU)])
-    place = {record.provider_id: number for number, record in enumerate(order)}
-    deep = place[ProviderId(2)]
-    assert shape.lineage[deep] == 1 | 1 << place[ProviderId(1)] | 1 << deep
 
 
 def test_a_tree_may_be_deeper_than_the_interpreter_s_stack() -> None:
