@@ -38,7 +38,7 @@ ENDLESS: Final = Stock(MAX_INT)
 FREE_MAX: Final = 2**53 - 1
 
 #: States that are tried at most.
-STATES_MAX: Final = 200_000
+STATES_MAX: Final = 20_000
 
 #: Of more amounts than this only the largest is tried.
 AMOUNTS_MAX: Final = 1_000
@@ -69,6 +69,7 @@ class Counted:
     def __init__(self, fleet: World, request: Request) -> None:
         self.fleet = fleet.tolerating(tolerated([request]))
         self.request = request
+        self._ways: dict[str, set[Way]] = {}
         self.has_splits = any(group.get("split") for group in request["groups"].values())
 
     @property
@@ -78,7 +79,9 @@ class Counted:
 
     def ways(self, root: str) -> set[Way]:
         """What the candidates at one host take."""
-        return _ways(self.fleet, self.request, root)
+        if root not in self._ways:
+            self._ways[root] = _ways(self.fleet, self.request, root)
+        return self._ways[root]
 
     def one(self, root: str) -> int:
         """cap(R, q)."""
@@ -141,11 +144,12 @@ class Counted:
 
     def _largest(self, class_name: str) -> int:
         """The largest amount that any one group could ask for, all else as it is."""
-        enough = sum(
+        free = [
             self.free(each.name, class_name)
             for each in self.fleet.providers
             if class_name in each.stocks
-        )
+        ]
+        enough = sum(free) if self.has_splits else max(free, default=0)
         if self.has_splits and enough > SPLIT_MAX:
             raise TooManyStates
         most = min(enough, MAX_INT)
@@ -238,7 +242,7 @@ def _in_turn(fleet: World, request: Request, roots: tuple[str, ...]) -> int:
     def best(used: Way) -> int:
         nonlocal states
         states += 1
-        if states > STATES_MAX // 1000:
+        if states > STATES_MAX // 100:
             raise TooManyStates
         now = with_use(fleet, dict(used))
         result = 0

@@ -1,38 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drawn worlds made real in a database, through the store.
+"""Drawn worlds made real in a database at once, row by row: a tenth of the time of the API.
 
-What is used is held by one consumer per provider, and is claimed while there is plenty of room, so
-that a world may show more used than its capacity.
+What is used is held by one consumer per provider. The rows are those that the API leaves behind;
+tests of an index that sees a world grow use `tests.world_over_http`.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
+from typing import Any
 
-from berth.model.consumer import ConsumerWrite
+from sqlalchemy import Connection, Table, insert, select
+
 from berth.model.drain import DrainName, Effect
-from berth.model.errors import BerthError
 from berth.model.flavor import Flavor, FlavorName
-from berth.model.ids import AggregateUUID, ConsumerUUID, ProviderUUID
-from berth.model.inventory import Inventory
-from berth.model.sentinels import UNSET
-from berth.store.aggregates import replace_aggregates
-from berth.store.allocations import replace_allocations
+from berth.model.ids import AggregateUUID, ProviderUUID
 from berth.store.drains import put_drain
+from berth.store.engine import tables
 from berth.store.engine.database import Database
 from berth.store.flavors import put_flavor
-from berth.store.inventories import replace_inventories
 from berth.store.labels import replace_labels
-from berth.store.providers import create_provider, get_provider
+from berth.store.project_counts import fill_project_usages
 from berth.store.resource_classes import ensure_resource_class
-from berth.store.traits import create_trait, replace_provider_traits
+from berth.store.traits import create_trait
 from tests.worlds import (
-    MAX_INT,
-    Stock,
     World,
-    WorldProvider,
     aggregate_uuid,
     consumer_uuid,
     inventory_fields,
@@ -41,19 +34,18 @@ from tests.worlds import (
 
 
 def build_in_store(fleet: World, db: Database) -> None:
-    """Make a world in a database that holds none of its names yet."""
-    define_names(fleet, db)
-    for provider in fleet.providers:
-        add_provider(provider, db)
+    """Make a world in a database that holds no provider yet, and none of its names."""
+    for name in fleet.custom_classes:
+        ensure_resource_class(db, name)
+    for name in fleet.custom_traits:
+        create_trait(db, name)
+    with db.engine.begin() as connection:
+        _insert_providers(fleet, connection)
+    fill_project_usages(db)
     for aggregate, labels in fleet.labels.items():
         replace_labels(db, AggregateUUID(aggregate_uuid(aggregate)), labels)
     for name, request in fleet.flavors.items():
         put_flavor(db, FlavorName(name), Flavor(json.dumps(request)))
-    add_drains(fleet, db)
-
-
-def add_drains(fleet: World, db: Database) -> None:
-    """Make the drains of a world, whose providers are there."""
     for name, providers in fleet.drains.items():
         drain(db, name, providers, announced=name in fleet.announced)
 
@@ -70,77 +62,60 @@ def drain(db: Database, name: str, providers: Iterable[str], *, announced: bool 
     )
 
 
-def define_names(fleet: World, db: Database) -> None:
-    """Create the custom resource classes and traits that a world needs."""
-    for name in fleet.custom_classes:
-        ensure_resource_class(db, name)
-    for name in fleet.custom_traits:
-        create_trait(db, name)
+def _insert_providers(fleet: World, connection: Connection) -> None:
+    classes, traits = (_ids(t, connection) for t in (tables.resource_classes, tables.traits))
+    ids: dict[str, int] = {}
+    roots: dict[str, int] = {}
+    aggregates: dict[str, int] = {}
+    rows: dict[Table, list[dict[str, Any]]] = {}
+
+    def add(table: Table, **values: Any) -> None:
+        rows.setdefault(table, []).append(values)
+
+    if any(each.used for each in fleet.providers):
+        add(tables.projects, id=1, external_id="worlds")
+        add(tables.users, id=1, external_id="tests")
+        add(tables.consumer_types, id=1, name="INSTANCE")
+    for number, each in enumerate(fleet.providers, 1):
+        ids[each.name] = number
+        roots[each.name] = number if each.parent is None else roots[each.parent]
+        for aggregate in sorted(each.aggregates):
+            if aggregate not in aggregates:
+                aggregates[aggregate] = len(aggregates) + 1
+                uuid = aggregate_uuid(aggregate)
+                add(tables.placement_aggregates, id=aggregates[aggregate], uuid=uuid)
+            pair = {"resource_provider_id": number, "aggregate_id": aggregates[aggregate]}
+            add(tables.resource_provider_aggregates, **pair)
+        add(
+            tables.resource_providers,
+            id=number,
+            uuid=provider_uuid(each.name),
+            name=each.name,
+            generation=1,
+            root_provider_id=roots[each.name],
+            parent_provider_id=each.parent and ids[each.parent],
+        )
+        for trait in each.traits:
+            add(
+                tables.resource_provider_traits,
+                resource_provider_id=number,
+                trait_id=traits[trait],
+            )
+        consumer = consumer_uuid(each.name)
+        if each.used:
+            who = {"project_id": 1, "user_id": 1, "consumer_type_id": 1, "generation": 1}
+            add(tables.consumers, uuid=consumer, **who)
+        for name, stock in each.stocks.items():
+            of = {"resource_provider_id": number, "resource_class_id": classes[name]}
+            add(tables.inventories, **of, **inventory_fields(stock))
+            add(tables.berth_usages, **of, used=stock.used, generation=1)
+            if stock.used:
+                add(tables.allocations, **of, consumer_id=consumer, used=stock.used)
+    for table in tables.metadata.sorted_tables:
+        if table in rows:
+            connection.execute(insert(table), rows[table])
 
 
-def add_provider(provider: WorldProvider, db: Database) -> None:
-    """Create one provider with all that is drawn of it; its parent and its names are there."""
-    uuid = ProviderUUID(provider_uuid(provider.name))
-    parent = None if provider.parent is None else ProviderUUID(provider_uuid(provider.parent))
-    create_provider(db, uuid=uuid, name=provider.name, parent_uuid=parent)
-
-    if provider.used:
-        make_room(provider, db)
-        hold(provider, db)
-    restock(provider, db)
-    aggregates = [AggregateUUID(aggregate_uuid(name)) for name in sorted(provider.aggregates)]
-    replace_aggregates(db, uuid, aggregates, get_provider(db, uuid).generation)
-    replace_provider_traits(db, uuid, sorted(provider.traits), get_provider(db, uuid).generation)
-
-
-def change_provider(before: WorldProvider, after: WorldProvider, db: Database) -> None:
-    """Make the inventories of a provider, and what is used of them, what is drawn now; the classes
-    are as before.
-
-    What does not change is not written: a claim alone reaches an index in another way than an
-    inventory.
-    """
-    roomy = False
-    if after.used != before.used:
-        try:
-            hold(after, db)
-        except BerthError:
-            roomy = True
-            make_room(after, db)
-            hold(after, db)
-    if roomy or _without_use(after) != _without_use(before):
-        restock(after, db)
-
-
-def make_room(provider: WorldProvider, db: Database) -> None:
-    """Let a provider have as much of its classes as there can be."""
-    _put(provider, {name: Inventory(total=MAX_INT) for name in provider.stocks}, db)
-
-
-def restock(provider: WorldProvider, db: Database) -> None:
-    """Make a provider's inventories what is drawn, whatever is used of them."""
-    stocks = provider.stocks.items()
-    _put(provider, {name: Inventory(**inventory_fields(stock)) for name, stock in stocks}, db)
-
-
-def hold(provider: WorldProvider, db: Database) -> None:
-    """Let the consumer of a provider hold what is drawn as used."""
-    uuid = ProviderUUID(provider_uuid(provider.name))
-    claim = ConsumerWrite(
-        uuid=ConsumerUUID(consumer_uuid(provider.name)),
-        allocations={uuid: provider.used} if provider.used else {},
-        project_id="worlds",
-        user_id="tests",
-        generation=UNSET,
-        consumer_type="INSTANCE",
-    )
-    replace_allocations(db, [claim], attempts=1)
-
-
-def _put(provider: WorldProvider, inventories: dict[str, Inventory], db: Database) -> None:
-    uuid = ProviderUUID(provider_uuid(provider.name))
-    replace_inventories(db, uuid, get_provider(db, uuid).generation, inventories)
-
-
-def _without_use(provider: WorldProvider) -> dict[str, Stock]:
-    return {name: replace(stock, used=0) for name, stock in provider.stocks.items()}
+def _ids(table: Table, connection: Connection) -> dict[str, int]:
+    rows = connection.execute(select(table.c.name, table.c.id))
+    return {row.name: row.id for row in rows}

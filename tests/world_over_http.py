@@ -7,13 +7,15 @@ that a world may show more used than its capacity.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from tests.client import Client, Response
 from tests.worlds import (
     MAX_INT,
+    Stock,
     World,
     WorldProvider,
     aggregate_uuid,
@@ -24,14 +26,21 @@ from tests.worlds import (
 
 
 @contextmanager
-def built_over_http(fleet: World, client: Client) -> Iterator[None]:
-    """Make a world on a server that holds none of its names; afterwards nothing is left of it."""
+def built_over_http(
+    fleet: World, client: Client, *, after_each: Callable[[], None] = lambda: None
+) -> Iterator[None]:
+    """Make a world on a server that holds none of its names; afterwards nothing is left of it.
+
+    Args:
+        after_each: is called after each provider.
+    """
     for name in fleet.custom_classes:
         _done(client.put(f"/resource_classes/{name}"))
     for name in fleet.custom_traits:
         _done(client.put(f"/traits/{name}"))
     for provider in fleet.providers:
         _send_provider(provider, client)
+        after_each()
     for name, providers in fleet.drains.items():
         effect = "none" if name in fleet.announced else "exclude"
         body = {"providers": [*map(provider_uuid, providers)], "effect": effect}
@@ -59,31 +68,66 @@ def release_all(fleet: World, client: Client) -> None:
             _done(client.delete(f"/allocations/{consumer}"))
 
 
+def changed_over_http(before: World, after: World, client: Client) -> None:
+    """Make what providers have, and what is used of it, what is drawn now; the classes are as
+    before.
+
+    What does not change is not written: a claim alone reaches an index in another way than an
+    inventory.
+    """
+    for old, new in zip(before.providers, after.providers, strict=True):
+        roomy = old.used != new.used and _hold(new, client).status != 204
+        if roomy:
+            _stock(new, client, roomy=True)
+            _done(_hold(new, client))
+        if roomy or _without_use(old) != _without_use(new):
+            _stock(new, client)
+
+
 def _send_provider(provider: WorldProvider, client: Client) -> None:
     uuid = provider_uuid(provider.name)
     body: dict[str, Any] = {"name": provider.name, "uuid": uuid}
     if provider.parent is not None:
         body["parent_provider_uuid"] = provider_uuid(provider.parent)
     _done(client.post("/resource_providers", json=body))
-
-    def put(what: str, value: Any) -> None:
-        generation = client.get(f"/resource_providers/{uuid}").json["generation"]
-        changed = {what: value, "resource_provider_generation": generation}
-        _done(client.put(f"/resource_providers/{uuid}/{what}", json=changed))
-
     if provider.used:
-        put("inventories", {name: {"total": MAX_INT} for name in provider.stocks})
-        claim = {
-            "allocations": {uuid: {"resources": provider.used}},
-            "project_id": "worlds",
-            "user_id": "tests",
-            "consumer_generation": None,
-            "consumer_type": "INSTANCE",
-        }
-        _done(client.put(f"/allocations/{consumer_uuid(provider.name)}", json=claim))
-    put("inventories", {name: inventory_fields(stock) for name, stock in provider.stocks.items()})
-    put("aggregates", [aggregate_uuid(name) for name in sorted(provider.aggregates)])
-    put("traits", sorted(provider.traits))
+        _stock(provider, client, roomy=True)
+        _done(_hold(provider, client))
+    _stock(provider, client)
+    _put(provider, client, "aggregates", [*map(aggregate_uuid, sorted(provider.aggregates))])
+    _put(provider, client, "traits", sorted(provider.traits))
+
+
+def _stock(provider: WorldProvider, client: Client, *, roomy: bool = False) -> None:
+    """Make a provider's inventories what is drawn, or have room for everything."""
+    stocks = provider.stocks.items()
+    fields = {name: {"total": MAX_INT} if roomy else inventory_fields(s) for name, s in stocks}
+    _put(provider, client, "inventories", fields)
+
+
+def _hold(provider: WorldProvider, client: Client) -> Response:
+    """Let the consumer of a provider hold what is drawn as used."""
+    path = f"/allocations/{consumer_uuid(provider.name)}"
+    given = {provider_uuid(provider.name): {"resources": provider.used}}
+    claim = {
+        "allocations": given if provider.used else {},
+        "project_id": "worlds",
+        "user_id": "tests",
+        "consumer_generation": client.get(path).json.get("consumer_generation"),
+        "consumer_type": "INSTANCE",
+    }
+    return client.put(path, json=claim)
+
+
+def _put(provider: WorldProvider, client: Client, what: str, value: Any) -> None:
+    path = f"/resource_providers/{provider_uuid(provider.name)}"
+    generation = client.get(path).json["generation"]
+    changed = {what: value, "resource_provider_generation": generation}
+    _done(client.put(f"{path}/{what}", json=changed))
+
+
+def _without_use(provider: WorldProvider) -> dict[str, Stock]:
+    return {name: replace(stock, used=0) for name, stock in provider.stocks.items()}
 
 
 def _done(response: Response) -> None:

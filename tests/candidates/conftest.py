@@ -1,56 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server with an empty database of its own."""
+"""A service for one world after another."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from berth.config import Settings, load, read_settings
-from berth.deploy import load_application
-from berth.store.engine.database import Database
-from tests.candidates.engine import copy_of
-from tests.client import Client
-
-if TYPE_CHECKING:
-    from _typeshed.wsgi import WSGIApplication
+from berth.api import searching
+from berth.config import load, read_settings
+from tests.candidates.engine import Stand, Standing, copy_of
+from tests.worlds import World
 
 
-@pytest.fixture(scope="module")
-def server_app(tmp_path_factory: pytest.TempPathFactory) -> WSGIApplication:
-    """The whole application on an empty database, without authentication."""
-    directory = tmp_path_factory.mktemp("server")
-    configuration = directory / "placement.conf"
-    configuration.write_text(
-        "[api]\nauth_strategy = noauth2\n"
-        f"[placement_database]\nconnection = sqlite:///{directory}/berth.sqlite\n"
-    )
-    return load_application(load([str(configuration)]))
+@pytest.fixture(autouse=True)
+def endless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No budget of time ends, however busy the machine is."""
+    for clock in ("monotonic", "thread_time"):
+        monkeypatch.setattr(searching, clock, lambda: 0.0)
 
 
-@pytest.fixture(scope="module")
-def server(request: pytest.FixtureRequest) -> Client:
-    """A client of an empty server: in this process, or the one at `--berth-url`."""
-    url = request.config.getoption("--berth-url")
-    return Client.at(url) if url else Client.of(request.getfixturevalue("server_app"))
-
-
-@pytest.fixture(scope="module")
-def scratch(prepared: Path) -> Iterator[Database]:
-    """A database for one world after another, see `tests.candidates.engine.only`: statements are
-    compiled once."""
-    with copy_of(prepared) as db:
-        yield db
-
-
-@pytest.fixture(scope="module")
-def configured(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """The settings of a service with noauth2, and defaults for the rest."""
-    placement_conf = tmp_path_factory.mktemp("configured") / "placement.conf"
+@pytest.fixture(scope="session")
+def stand(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+    """Replaces the world of a service by another, and gives both."""
+    placement_conf = tmp_path_factory.mktemp("standing") / "placement.conf"
     placement_conf.write_text(
         "[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = sqlite:///none\n"
     )
-    return read_settings(load([str(placement_conf)]))
+    with copy_of(prepared) as db:
+        standing = Standing(db, read_settings(load([str(placement_conf)])))
+
+        def become(fleet: World | str) -> Standing:
+            standing.become(fleet)
+            return standing
+
+        yield become

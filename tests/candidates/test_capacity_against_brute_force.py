@@ -1,61 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every count is at most the truth and every bound at least, by trying everything in small worlds.
+"""Every count of `POST /berth/v1/capacity` is at most the truth and every bound at least, by trying
+everything in small worlds; placements agree with it.
 
 `BERTH_SEED` repeats a run, `BERTH_EFFORT=10` draws ten times as many worlds.
 
-Source: spec/beyond.md 4.1 to 4.4 and 4.7.
+Source: spec/beyond.md 2.7 (`preserve`), 4.1 to 4.4 and 4.7.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from random import Random
 from typing import Any, Final
 
 import pytest
 from hypothesis import given, note, seed, settings
 
-from berth.candidates import Budget, assignments, search
-from berth.candidates.batch import Batch
-from berth.candidates.capacity import Capacity, Counting, largest
+from berth.candidates import assignments
 from berth.candidates.capacity import hosts as capacity_hosts
-from berth.candidates.capacity.by import Partition, best_hosts
-from berth.candidates.capacity.preserving import Preserving
-from berth.candidates.hosts import hosts_of
-from berth.candidates.plan import Plan
-from berth.candidates.references import References, request_of
-from berth.candidates.resolve import NothingFits, resolve
-from berth.index import Snapshot
-from berth.index.memory import Memory
-from berth.store.engine.database import Database
-from tests.brute_capacity import Counted, TooManyStates, with_use
+from berth.candidates.capacity import largest
+from tests.brute_capacity import Counted, TooManyStates
 from tests.brute_order import loss
+from tests.brute_place import after, places
 from tests.brute_question import Request, aggregates, fitting
 from tests.brute_scenario import what_if
-from tests.candidates.engine import PLAIN, only
-from tests.candidates.question_strategies import (
+from tests.candidates.engine import ALL, Stand, Standing
+from tests.candidates.strategies import (
+    Body,
     Dice,
     extreme_scenario,
     fleet,
+    growing_scenario,
+    new_consumer,
     request,
     scenario,
     seeded,
 )
-from tests.candidates.test_questions_against_brute_force import tell
-from tests.candidates.test_scenarios_against_brute_force import imagined_as
-from tests.candidates.wire_questions import candidates_of, question_of
 from tests.effort import SEED, scaled
-from tests.worlds import Stock, World, provider_uuid
+from tests.worlds import Stock, World
 
 #: A world, what is assumed of it, and requests.
-Asked = tuple[World, dict[str, Any], list[Request]]
-
-MEMORY_BYTES: Final = 1 << 24
+Asked = tuple[World, Body, list[Request]]
 
 #: The greatest capacity: trying everything takes a multiple of the time for each unit.
 TOTAL_MAX: Final = 8
+#: More are not placed one by one.
+PLACED_MAX: Final = 12
 
 
 def small_fleet_with_requests(dice: Dice) -> Asked:
@@ -66,10 +57,9 @@ def small_fleet_with_requests(dice: Dice) -> Asked:
         for each in world.providers
     )
     world = replace(world, providers=tuple(providers))
-    assumed: dict[str, Any] = {}
-    if dice.sometimes():
-        assumed = dice.one((scenario, extreme_scenario))(dice, world)
-        assumed.pop("without_consumers", None)
+    assumed: Body = {}
+    if dice.half():
+        assumed = dice.one((scenario, growing_scenario, extreme_scenario))(dice, world)
     # What an amount beyond all bounds is divided into has no end.
     splits = not assumed.get("allocation_ratio")
     return world, assumed, list(_requests(dice, world, splits=splits))
@@ -96,203 +86,178 @@ def _modest(asked: Request) -> Request:
 
 
 @seed(SEED)
-@settings(max_examples=scaled(100))
-@given(seeded(small_fleet_with_requests))
-def test_a_count_is_never_above_the_truth_and_a_bound_never_below(
-    scratch: Database, asked: Asked
-) -> None:
-    """For each host and for all of them; equal where it is said to be exact, and exact where the
-    structure is simple and nothing is shared."""
-    world, assumed, requests = asked
-    tell(world)
-    note(json.dumps(assumed))
-    with only(world, scratch) as index:
-        snapshot = imagined_as(index.snapshot(), assumed, scratch)
-        # All requests of one question share what they count.
-        counting = Counting(replace(snapshot, memory=Memory(MEMORY_BYTES)), Budget())
-        for sent in requests:
-            note(json.dumps(sent))
-            _check(counting, what_if(world, assumed), sent)
-
-
-@seed(SEED)
 @settings(max_examples=scaled(60))
 @given(seeded(small_fleet_with_requests))
-def test_the_same_holds_whichever_way_is_taken(scratch: Database, asked: Asked) -> None:
-    """With walks in place of assignments, and with hosts that have too many ways to list."""
+def test_a_count_is_never_above_the_truth_and_a_bound_never_below(
+    stand: Stand, asked: Asked
+) -> None:
+    """For each host, for all of them, and for those of a zone; equal where it is said to be exact,
+    and exact where the structure is simple and nothing is shared. Also with walks in place of
+    assignments, and with hosts that have too many ways to list."""
     world, assumed, requests = asked
-    tell(world)
-    note(json.dumps(assumed))
-    with only(world, scratch) as index, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(assignments, "ASSIGNMENTS_MAX", 1)
-        snapshot = imagined_as(index.snapshot(), assumed, scratch)
-        for ways_max in (64, 1):
+    standing = stand(world)
+    standing.note()
+    note(json.dumps([assumed, requests]))
+    imagined = what_if(world, assumed)
+    named = {f"r{number}": sent for number, sent in enumerate(requests)}
+    body = {"requests": named, "by": ["host", "zone"]} | ({"what_if": assumed} if assumed else {})
+    due = [Counted(imagined, sent) for sent in requests]
+    for combinations, ways_max in ((64, 64), (1, 64), (1, 1)):
+        # An assignment that is kept is not searched again.
+        standing.forget()
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(assignments, "ASSIGNMENTS_MAX", combinations)
             for module in (capacity_hosts, largest):
                 patched.setattr(module, "WAYS_MAX", ways_max)
-            for sent in requests:
-                note(json.dumps(sent))
-                # With a memory of its own: an assignment that is kept is not searched again.
-                counting = Counting(replace(snapshot, memory=Memory(MEMORY_BYTES)), Budget())
-                _check(counting, what_if(world, assumed), sent, is_listed=ways_max > 1)
+            answer = standing.ask("capacity", **body) if named else {"flavors": {}}
+        for each, got in zip(due, answer["flavors"].values(), strict=True):
+            _check(each, got, is_listed=ways_max > 1)
+    if assumed and named:
+        _check_done(standing, body, imagined)
 
 
-def _check(counting: Counting, world: World, sent: Request, *, is_listed: bool = True) -> None:
-    got = counting.capacity([question_of(sent, counting.snapshot)])
-    due = Counted(world, sent)
-    names = _names(counting)
-    assert sorted(names) == sorted(due.roots)
-    counts = dict(zip(names, got.count.tolist(), strict=True))
-    bounds = dict(zip(names, got.at_most.tolist(), strict=True))
-    assert {name for name, count in counts.items() if count} == fitting(world, sent)
-    assert got.hosts() == len(fitting(world, sent))
+def _check(due: Counted, got: Any, *, is_listed: bool) -> None:
+    hosts = {each["name"]: each for each in got["by"]["host"].values()}
+    assert sorted(hosts) == sorted(due.roots)
+    fit = fitting(due.fleet, due.request)
+    assert {name for name, each in hosts.items() if each["count"]} == fit
+    assert got["hosts"] == len(fit)
+    assert got["exact"] == (got["count"] == got["at_most"])
     try:
-        for name in names:
-            truth = due.one(name)
-            assert counts[name] <= truth <= bounds[name], name
+        for name, each in hosts.items():
+            assert each["count"] <= due.one(name) <= each["at_most"], name
             if is_listed and due.is_simple(name):
-                assert counts[name] == bounds[name], name
-        total = got.total()
-        assert total.count <= due.total(names) <= total.at_most
-        if not due.has_pools() and counts == bounds:
-            assert total.count == total.at_most
-        some = names[::2]
-        part = got.total(_mask(counting, some))
-        assert part.count <= due.total(some) <= part.at_most
-        _check_best(counting, got, counts)
-        _check_parts(counting, got, due)
-        _check_left(counting, got, due)
+                assert each["count"] == each["at_most"], name
+        assert got["count"] <= due.total(due.roots) <= got["at_most"]
+        if all(each["count"] == each["at_most"] for each in hosts.values()) and not due.has_pools():
+            assert got["exact"]
+        for zone, line in got["by"]["zone"].items():
+            of_zone = aggregates(due.fleet, f"zone={zone}")
+            names = [n for n in due.roots if due.fleet.by_name[n].aggregates & of_zone]
+            assert line["count"] <= due.total(names) <= line["at_most"], zone
+            assert line["hosts"] == len(fit & {*names}), zone
+        left = due.left(got["count"])
     except TooManyStates:
         note("too many states")
+        return
+    for name, each in got["classes"].items():
+        assert (each["free"], each["usable"], each["largest"]) == left[name]
+        assert each["stranded"] == each["free"] - each["usable"] >= 0
 
 
-def _check_best(counting: Counting, got: Capacity, counts: dict[str, int]) -> None:
-    """The hosts with the highest counts, of equal ones the first by uuid."""
-    best = best_hosts(counting, got, 3)
-    order = sorted(filter(counts.get, counts), key=lambda n: (-counts[n], provider_uuid(n)))
-    assert [(each.host.name, each.total.count) for each in best] == [
-        (name, counts[name]) for name in order[:3]
-    ]
+def _check_done(standing: Standing, body: Body, imagined: World) -> None:
+    """An answer with a scenario has what is now, and is that of a world in which it was done."""
+    supposed = standing.ask("capacity", **body)["flavors"]
+    plain = {member: value for member, value in body.items() if member != "what_if"}
+    now = standing.ask("capacity", **plain)["flavors"]
+    standing.become(imagined)
+    done = standing.ask("capacity", **plain)["flavors"]
+    for name, each in supposed.items():
+        there, built = now[name], done[name]
+        assert each["now"] == {key: there[key] for key in each["now"]}
+        assert {of: one["now"] for of, one in each["classes"].items()} == there["classes"]
+        for number in ("hosts", "at_most", *(("count",) if built["exact"] else ())):
+            assert each[number] == built[number]
+        for member in ("free", "largest"):
+            shown = {of: one[member] for of, one in each["classes"].items()}
+            assert shown == {of: one[member] for of, one in built["classes"].items()}
+        before = {one["name"]: one for one in there["by"]["host"].values()}
+        of_built = {one["name"]: one for one in built["by"]["host"].values()}
+        for one in each["by"]["host"].values():
+            was = before.get(one["name"])
+            assert one["now"] == (was and {"count": was["count"], "at_most": was["at_most"]})
+            assert one["at_most"] == of_built[one["name"]]["at_most"]
 
 
-def _check_parts(counting: Counting, got: Capacity, due: Counted) -> None:
-    """The hosts of each value of a label, and of each aggregate, together."""
-    for key in ("zone", None):
-        for value, line in Partition(counting, key).lines(got).items():
-            wanted = value if key is None else f"{key}={value}"
-            names = [
-                root
-                for root in due.roots
-                if due.fleet.by_name[root].aggregates & aggregates(due.fleet, wanted)
-            ]
-            assert line.total.count <= due.total(names) <= line.total.at_most, value
-            assert line.hosts == len(fitting(due.fleet, due.request) & {*names}), value
-
-
-def _check_left(counting: Counting, got: Capacity, due: Counted) -> None:
-    count = got.total().count
-    left = due.left(count)
-    fragments = counting.fragments(got)
-    assert {
-        name: (each.free, each.usable, each.largest) for name, each in fragments.items()
-    } == left
-    assert all(each.stranded == each.free - each.usable >= 0 for each in fragments.values())
-
-
-def _mask(counting: Counting, names: list[str]) -> Any:
-    mask = counting.fleet.none()
-    for number, name in enumerate(_names(counting)):
-        mask[number] = name in names
-    return mask
-
-
-def _names(counting: Counting) -> list[str]:
-    return [
-        json.loads(span.block.names.item(0, row))
-        for span in counting.fleet.spans
-        for row in range(span.block.rows)
-    ]
-
-
-def fleet_with_flavors(dice: Dice) -> tuple[World, Request, list[Request]]:
-    """A world, a request, and others that have a simple structure on every host."""
+def fleet_with_flavors(dice: Dice) -> tuple[World, Request]:
+    """A world with flavors that have a simple structure on every host, and a request."""
     world, _, requests = small_fleet_with_requests(dice)
     small: Request = {"groups": {"": {"resources": {"VCPU": 1}}}}
     asked, *others = [*requests, small]
-    roots = [each.name for each in world.providers if each.parent is None]
-    simple = [
-        other for other in others if all(Counted(world, other).is_simple(root) for root in roots)
-    ]
-    return world, asked, simple
+    simple = [each for each in others if all(map(Counted(world, each).is_simple, _roots(world)))]
+    flavors = {f"f{number}": each for number, each in enumerate(simple)}
+    return replace(world, flavors=flavors), asked
+
+
+def _roots(world: World) -> list[str]:
+    return [each.name for each in world.providers if each.parent is None]
 
 
 @seed(SEED)
-@settings(max_examples=scaled(100))
+@settings(max_examples=scaled(50))
 @given(seeded(fleet_with_flavors))
-def test_a_candidate_loses_what_it_takes_from_flavors(
-    scratch: Database, asked: tuple[World, Request, list[Request]]
+def test_candidates_and_consumers_lose_what_they_take_from_flavors(
+    stand: Stand, asked: tuple[World, Request]
 ) -> None:
-    """The loss of every candidate on its host is that of the true maxima, also when something was
-    taken before."""
-    world, sent, others = asked
-    tell(world)
-    note(json.dumps([sent, *others]))
-    with only(world, scratch) as index:
-        snapshot = index.snapshot()
-        plan = _plan(snapshot, sent)
-        plans = [_plan(snapshot, other) for other in others]
-        flavors = [(each, number + 1.0) for number, each in enumerate(plans) if each is not None]
-        weighed = [
-            (other, number + 1.0)
-            for number, other in enumerate(others)
-            if plans[number] is not None
-        ]
-        if plan is None:
-            return
-        preserving = Preserving(snapshot, plan, flavors, Budget())
-        batches = list(search(snapshot, plan, PLAIN, None, rng=Random(0), budget=Budget()))[:20]
-        _check_losses(snapshot, plan, preserving, batches, world, weighed)
-        for batch in batches[:1]:
-            (taken, *_) = candidates_of(snapshot, plan, batch)
-            for (name, class_name), amount in taken.amounts:
-                at = snapshot.locate_uuid(provider_uuid(name))
-                assert at is not None
-                preserving.take(at, snapshot.names.class_ids[class_name], amount)
-            fuller = with_use(world, dict(taken.amounts))
-            _check_losses(snapshot, plan, preserving, batches, fuller, weighed)
-
-
-def _check_losses(
-    snapshot: Snapshot,
-    plan: Plan,
-    preserving: Preserving,
-    batches: list[Batch],
-    world: World,
-    weighed: list[tuple[Request, float]],
-) -> None:
-    for batch in batches:
-        losses = preserving.losses(batch).tolist()
-        candidates = list(candidates_of(snapshot, plan, batch))
-        hosts = hosts_by_name(snapshot, batch)
-        for candidate, host, got in zip(candidates, hosts, losses, strict=True):
-            try:
-                assert got == loss(world, candidate, host, weighed)
-            except TooManyStates:
-                note("too many states")
-
-
-def _plan(snapshot: Snapshot, sent: Request) -> Plan | None:
-    request = request_of(question_of(sent, snapshot), References(snapshot))
+    """The score of each candidate is by the true maxima; and each of several consumers gets one
+    with the least loss of all that are left."""
+    world, sent = asked
+    standing = stand(world)
+    standing.note()
+    note(json.dumps(sent))
+    weights = {name: number + 1 for number, name in enumerate(world.flavors)}
+    order = {"by": "preserve", "preserve": weights, "seed": 1}
+    answer = standing.ask("candidates", request=sent, order=order, limit=ALL)
     try:
-        return resolve(snapshot, request, one_per_tree=False)
-    except NothingFits:
-        return None
+        for shown in answer["candidates"]:
+            _check_score(standing, world, shown)
+    except TooManyStates:
+        note("too many states")
+        return
+    for count in (3, 2, 1):
+        consumers = [new_consumer(f"c{number}") for number in range(count)]
+        body = {"request": sent, "consumers": consumers, "order": order, "explain": False}
+        answered = standing.client.post("/berth/v1/place?dry_run=true", json=body)
+        if answered.status == 200:
+            break
+    else:
+        assert not places(world, sent)
+        return
+    now = world
+    for shown in answered.json["placements"].values():
+        best = max(_score(now, each.candidate, each.host) for each in places(now, sent))
+        assert _check_score(standing, now, shown) == pytest.approx(best, abs=1e-9)
+        now = after(now, [standing.placed(shown)])
 
 
-def hosts_by_name(snapshot: Snapshot, batch: Batch) -> list[str]:
-    """The host of each candidate of a batch."""
-    names = [""] * len(batch.positions)
-    for hosts in hosts_of(snapshot, batch):
-        places = range(len(names))[hosts.at] if isinstance(hosts.at, slice) else hosts.at.tolist()
-        for place, row in zip(places, hosts.rows.tolist(), strict=True):
-            names[place] = json.loads(hosts.block.names.item(0, row))
-    return names
+def _check_score(standing: Standing, now: World, shown: Any) -> float:
+    """How much room for its flavors a world keeps (2.7, `preserve`)."""
+    placed = standing.placed(shown)
+    due = _score(now, placed.candidate, placed.host)
+    assert shown["score"]["preserve"] == pytest.approx(due, abs=1e-9)
+    return due
+
+
+def _score(now: World, candidate: Any, host: str) -> float:
+    weighed = [(each, number + 1.0) for number, each in enumerate(now.flavors.values())]
+    return 1 / (1 + loss(now, candidate, host, weighed))
+
+
+@seed(SEED)
+@settings(max_examples=scaled(16))
+@given(seeded(small_fleet_with_requests))
+def test_a_request_is_placed_as_often_as_capacity_counts(stand: Stand, asked: Asked) -> None:
+    """One after another, in whatever order, if hosts share nothing and serve it in ways of
+    a simple structure; and then no more."""
+    world, _, requests = asked
+    standing = stand(world)
+    standing.note()
+    for sent in requests:
+        counted = Counted(world, sent)
+        if counted.has_pools() or not all(map(counted.is_simple, counted.roots)):
+            continue
+        note(json.dumps(sent))
+        shown = standing.ask("capacity", requests={"r": sent})["flavors"]["r"]
+        assert shown["exact"]
+        if shown["count"] > PLACED_MAX:
+            continue
+        body = {"request": sent, "order": {"by": "pack", "seed": 1}, "explain": False}
+        placed: Sequence[str] = [f"c{number}" for number in range(shown["count"])]
+        for name in placed:
+            standing.ask("place", **body, consumers=[new_consumer(name)])
+        more = {**body, "consumers": [new_consumer("more")]}
+        refused = standing.client.post("/berth/v1/place", json=more)
+        assert refused.json["errors"][0]["code"] == "berth.place.does_not_fit"
+        for name in placed:
+            uuid = new_consumer(name)["uuid"]
+            assert standing.client.delete(f"/allocations/{uuid}").status == 204

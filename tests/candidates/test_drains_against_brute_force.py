@@ -1,50 +1,70 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`PUT /berth/v1/drains/{name}` says what plain loops find. Source: spec/beyond.md 7.1."""
+"""`PUT /berth/v1/drains/{name}` says what plain loops find; what it changes is what brute force
+says, and nothing of it stays.
+
+Source: spec/beyond.md 2.3 and 7.1.
+"""
 
 from __future__ import annotations
 
+import gc
 import json
-from collections.abc import Mapping
+import sys
+from collections import Counter
 from dataclasses import replace
+from types import FrameType
 from typing import Any, Final
 
 from hypothesis import given, note, seed, settings
 
-from berth.config import Settings
-from berth.edge.app import create_app
-from berth.store.engine.database import Database
 from tests.brute_capacity import Counted
-from tests.brute_question import fitting, lineage, root_of
-from tests.candidates.engine import only
-from tests.candidates.question_strategies import Dice, fleet, host_conditions, seeded
-from tests.candidates.test_questions_against_brute_force import tell
-from tests.client import Client
+from tests.brute_force import answer
+from tests.brute_question import Request, answers, fitting, lineage, root_of
+from tests.candidates.engine import ALL, Stand, Standing
+from tests.candidates.strategies import (
+    Body,
+    Dice,
+    fleet,
+    host_conditions,
+    query,
+    request,
+    seeded,
+    tolerant,
+)
+from tests.candidates.test_questions_against_brute_force import check
 from tests.effort import SEED, scaled
+from tests.index.checking import checked
+from tests.queries import Query, query_text
+from tests.world_in_store import drain
 from tests.worlds import World, provider_uuid
 
 #: No drain of a drawn world.
 PATH: Final = "/berth/v1/drains/new"
 
-Body = Mapping[str, Any]
-Asked = tuple[World, list[Body]]
+Asked = tuple[World, list[Body], list[Request], list[Query]]
 
 
 def fleet_with_drains(dice: Dice) -> Asked:
-    """A world, perhaps with drains, a flavor that is counted, and bodies for one more drain."""
+    """A world, perhaps with drains, a flavor that is counted, bodies for one more drain, and
+    questions, of which one may tolerate it."""
     flavor = {"groups": {"": {"resources": {dice.one(("VCPU", "DISK_GB")): dice.number(1, 2)}}}}
     world = replace(fleet(dice), flavors={"counted": flavor})
-    return world, [body(dice, world) for _ in range(4)]
+    requests = [tolerant(dice, world, request(dice, world)) for _ in range(3)]
+    if dice.sometimes():
+        requests[0] = {**requests[0], "tolerate": ["new"]}
+    bodies = [drain_body(dice, world) for _ in range(3)]
+    return world, bodies, requests, [query(dice, world) for _ in range(3)]
 
 
-def body(dice: Dice, world: World) -> Body:
+def drain_body(dice: Dice, world: World) -> Body:
     """Providers, conditions on hosts, or both."""
     names = [each.name for each in world.providers]
-    sent: dict[str, Any] = {"effect": dice.one(("exclude", "exclude", "none"))}
+    sent: Body = {"effect": dice.one(("exclude", "exclude", "none"))}
     select = host_conditions(dice, world)
     if select and dice.half():
         sent["select"] = select
     if "select" not in sent or dice.half():
-        some = dice.some(names, 1, 3)
+        some = dice.some(names, 1, dice.one((3, len(names))))
         sent["providers"] = [provider_uuid(each) if dice.half() else each for each in some]
     return sent
 
@@ -58,41 +78,47 @@ def named_by(world: World, sent: Body) -> set[str]:
 
 
 @seed(SEED)
-@settings(max_examples=scaled(25))
+@settings(max_examples=scaled(35))
 @given(seeded(fleet_with_drains))
-def test_a_drain_says_what_plain_loops_find(
-    scratch: Database, configured: Settings, asked: Asked
-) -> None:
+def test_a_drain_says_what_plain_loops_find_and_leaves_no_trace(stand: Stand, asked: Asked) -> None:
     """Hosts, providers, consumers and capacities, the same for a dry run; what is on each host; and
-    the drain names what was selected."""
-    world, bodies = asked
-    tell(world)
-    with only(world, scratch) as index:
-        client = Client.of(create_app(configured, scratch, index))
-        stored = {"request": world.flavors["counted"], "expose": True}
-        assert client.put("/berth/v1/flavors/counted", json=stored).status in (200, 201)
-        before = world
-        for sent in bodies:
-            note(json.dumps(sent))
-            named = named_by(world, sent)
-            after = drained(world, named, announced=sent["effect"] == "none")
-            dry = client.put(f"{PATH}?dry_run=true", json=sent)
-            answered = client.put(PATH, json=sent)
-            if answered.status == 400:
-                # Unlike a question, a write names what exists.
-                assert (dry.status, dry.code) == (400, answered.code)
-                assert answered.code == "berth.name.unknown"
-                assert answered.json["errors"][0]["pointer"].startswith("/select/")
-                continue
-            assert answered.status in (200, 201), answered.text
-            _check(world, named, answered.json)
-            assert _without_author(dry.json) == _without_author(answered.json)
-            # That it is only announced does not matter for what it would cost.
-            _check_capacity(before, drained(world, named, announced=False), answered.json)
-            shown = client.get(PATH).json
-            assert sorted(each["name"] for each in shown["named"]) == sorted(named)
-            assert _left(shown) == _due_left(world, named)
-            before = after
+    the drain names what was selected. Candidates of both routes are those of the drained world, and
+    when the drain is deleted those of before."""
+    world, bodies, requests, queries = asked
+    standing = stand(world)
+    standing.note()
+    client = standing.client
+    stored = {"request": world.flavors["counted"], "expose": True}
+    assert client.put("/berth/v1/flavors/counted", json=stored).status in (200, 201)
+    before = world
+    _ask(standing, world, requests, queries)
+    for sent in bodies:
+        note(json.dumps(sent))
+        named = named_by(world, sent)
+        after = drained(world, named, announced=sent["effect"] == "none")
+        dry = client.put(f"{PATH}?dry_run=true", json=sent)
+        answered = client.put(PATH, json=sent)
+        if answered.status == 400:
+            # Unlike a question, a write names what exists.
+            assert (dry.status, dry.code) == (400, answered.code)
+            assert answered.code == "berth.name.unknown"
+            assert answered.json["errors"][0]["pointer"].startswith("/select/")
+            continue
+        assert answered.status in (200, 201), answered.text
+        _check(world, named, answered.json)
+        assert _without_author(dry.json) == _without_author(answered.json)
+        # That it is only announced does not matter for what it would cost.
+        _check_capacity(before, drained(world, named, announced=False), answered.json)
+        shown = client.get(PATH).json
+        assert sorted(each["name"] for each in shown["named"]) == sorted(named)
+        assert {each["host"]["name"]: each["consumers"] for each in shown["left"]} == _due_left(
+            world, named
+        )
+        _ask(standing, after, requests, queries)
+        before = after
+    client.delete(PATH)
+    _ask(standing, world, requests, queries)
+    assert checked(standing.index) == []
 
 
 def drained(world: World, named: set[str], *, announced: bool) -> World:
@@ -103,6 +129,18 @@ def drained(world: World, named: set[str], *, announced: bool) -> World:
     )
     effective = world.announced | {"new"} if announced else world.announced
     return replace(world, providers=tuple(providers), announced=effective)
+
+
+def _ask(standing: Standing, now: World, requests: list[Request], queries: list[Query]) -> None:
+    for sent in requests:
+        note(json.dumps(sent))
+        candidates = standing.ask("candidates", request=sent, limit=ALL)["candidates"]
+        check(answers(now, sent)[1], [*map(standing.read, candidates)])
+        explained = standing.ask("explain", request=sent, relaxations=False, nearest_max=0)
+        assert explained["hosts"]["fit"] == len(fitting(now, sent))
+    for each in queries:
+        note(query_text(each))
+        assert standing.queried(query_text(each)) == answer(now, each, 39)
 
 
 def _check(world: World, named: set[str], answer: Any) -> None:
@@ -129,10 +167,6 @@ def _without_author(answer: Any) -> Any:
     }
 
 
-def _left(shown: Any) -> dict[str, int]:
-    return {each["host"]["name"]: each["consumers"] for each in shown["left"]}
-
-
 def _due_left(world: World, named: set[str]) -> dict[str, int]:
     """The hosts of the named providers, with the consumers on these and below them."""
     left = dict.fromkeys((root_of(world, name) for name in named), 0)
@@ -140,3 +174,47 @@ def _due_left(world: World, named: set[str]) -> dict[str, int]:
         if named & set(lineage(world, each.name)):
             left[root_of(world, each.name)] += bool(each.used)
     return left
+
+
+def test_a_drain_that_is_gone_or_only_announced_costs_nothing(stand: Stand) -> None:
+    """The same functions are called as often as without it, of numpy and of builtins too; what is
+    kept between requests is there already."""
+    standing = stand("""
+        cn1       VCPU=8  @A
+        cells
+          cell0   VCPU=8  DISK_GB=10
+          cell1   VCPU=8  DISK_GB=10
+        pool      DISK_GB=100  MISC_SHARES_VIA_AGGREGATE  @A
+    """)
+    before = _work(standing)
+    drain(standing.db, "new", ["cell0"])
+    assert _work(standing) != before
+    standing.client.delete(PATH)
+    assert _work(standing) == before
+    drain(standing.db, "new", ["cn1", "cell0", "pool"], announced=True)
+    assert _work(standing) == before
+
+
+def _work(standing: Standing) -> Counter[str]:
+    """How often each function of the search is called to answer some queries."""
+    calls: Counter[str] = Counter()
+
+    def count(frame: FrameType, kind: str, function: object) -> None:
+        of_search = "/berth/candidates/" in frame.f_code.co_filename
+        if of_search and kind in {"call", "c_call"}:
+            calls[getattr(function, "__qualname__", frame.f_code.co_qualname)] += 1
+
+    def ask_all() -> None:
+        for text in ("resources=VCPU:1", "resources=VCPU:1,DISK_GB:1"):
+            standing.queried(text)
+
+    ask_all()
+    # A collection calls what others have registered for it.
+    gc.disable()
+    sys.setprofile(count)
+    try:
+        ask_all()
+    finally:
+        sys.setprofile(None)
+        gc.enable()
+    return calls

@@ -8,31 +8,20 @@ id of a deleted row to the next new one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from oslo_config import cfg
 
-from berth.api import allocation_candidates
-from berth.candidates.plan import PLAN_BYTES
-from berth.candidates.request import CandidatesRequest
-from berth.candidates.resolve import resolve
-from berth.config import options
-from berth.direct import PlacementDirect
-from berth.index import Index
+from berth.index import summary_text
+from berth.index.block import Block
 from berth.index.memory import Memory
-from berth.model.errors import UnknownTraits
-from berth.model.ids import AggregateUUID, ProviderUUID
-from berth.model.sentinels import UNSET
-from berth.store.aggregates import replace_aggregates
-from berth.store.engine.database import Database
+from berth.index.summary_text import Rows, Template
 from berth.store.resource_classes import rename_resource_class
-from tests.candidates.engine import ask_with, form_at, request_of, snapshot_of
+from tests.candidates.engine import Stand
 from tests.client import NOTHING, Client
-from tests.queries import parse_query
-from tests.world_in_store import build_in_store
-from tests.worlds import aggregate_uuid, consumer_uuid, provider_uuid, world
+from tests.world_over_http import changed_over_http
+from tests.worlds import Stock, World, aggregate_uuid, consumer_uuid, provider_uuid, world
 
 HOST = provider_uuid("host")
 
@@ -88,8 +77,9 @@ Asking = Callable[[str], Api]
 
 
 @pytest.fixture
-def asking(client: Client) -> Asking:
-    """An `Api` for the test's application, with one host of 8 VCPU."""
+def asking(stand: Stand) -> Asking:
+    """An `Api` of a service that has one host of 8 VCPU."""
+    client = stand(World(())).client
 
     def about(question: str) -> Api:
         api = Api(client, question)
@@ -141,15 +131,16 @@ def test_a_class_that_comes_in_place_of_another_has_its_own_name(
     assert api.summary()["resources"].keys() == {"VCPU", "CUSTOM_NEW"}
 
 
-def test_a_renamed_class_has_its_new_name_everywhere(asking: Asking, database: Database) -> None:
+def test_a_renamed_class_has_its_new_name_everywhere(asking: Asking, stand: Stand) -> None:
     """In summaries, in allocations and in queries; the index does not reload the trees for it."""
+    standing = stand(World(()))
     api = asking("resources=VCPU:1")
     api.send("PUT", "/resource_classes/CUSTOM_OLD")
     api.put("inventories", {"VCPU": {"total": 8}, "CUSTOM_OLD": {"total": 4}})
     old, new = (Api(api.client, f"resources=CUSTOM_{name}:1") for name in ("OLD", "NEW"))
     assert api.summary()["resources"].keys() == {"VCPU", "CUSTOM_OLD"}
     assert (old.status(), new.status()) == (200, 400)
-    rename_resource_class(database, "CUSTOM_OLD", "CUSTOM_NEW")
+    rename_resource_class(standing.db, "CUSTOM_OLD", "CUSTOM_NEW")
     assert api.summary()["resources"].keys() == {"VCPU", "CUSTOM_NEW"}
     assert (old.status(), new.status()) == (400, 200)
     (candidate,) = new.ask()["allocation_requests"]
@@ -256,19 +247,6 @@ def test_a_pool_that_comes_into_an_aggregate_serves_its_trees(asking: Asking) ->
     assert pools() == {second}
 
 
-def test_readers_of_two_moments_do_not_mislead_each_other(database: Database) -> None:
-    """A query that a reader of an older snapshot cached first still gives the current state."""
-    build_in_store(world("host VCPU=8"), database)
-    index = Index(database)
-    before = index.snapshot()
-    in_it = [AggregateUUID(aggregate_uuid("A"))]
-    replace_aggregates(database, ProviderUUID(HOST), in_it, UNSET)
-    now = index.snapshot()
-    request = request_of(parse_query("resources=VCPU:1&member_of=<agg:A>", 39))
-    answers = [HOST.encode() in ask_with(each, request, form_at(39)) for each in (before, now) * 2]
-    assert answers == [False, True] * 2
-
-
 def test_a_tree_that_was_named_is_found_where_it_stands_now(asking: Asking) -> None:
     """`in_tree` names a host; after another host has taken its row, the query finds the right
     one."""
@@ -303,73 +281,6 @@ def test_a_provider_that_a_group_names_is_found_where_it_stands_now(
     assert found() == set(map(provider_uuid, names - {"host"}))
 
 
-def test_one_request_has_an_answer_of_its_own_in_each_form(prepared: Path) -> None:
-    """Results that were cached for one microversion are not reused for another."""
-    query = parse_query("resources=VCPU:1,DISK_GB:1", 39)
-    minors = (10, 12, 17, 27, 29, 34, 29, 12)
-    tree = world("""
-        host    VCPU=4
-          disk  DISK_GB=4
-        both    VCPU=4  DISK_GB=4  PCPU=1
-    """)
-    with snapshot_of(tree, prepared) as snapshot:
-        request = request_of(query)
-        again = [ask_with(snapshot, request, form_at(minor)) for minor in minors]
-        first = [ask_with(snapshot, request_of(query), form_at(minor)) for minor in minors]
-    assert again == first
-    assert len(set(first)) == len(set(minors))
-
-
-def test_equal_requests_share_a_plan(prepared: Path) -> None:
-    """Requests are compared by value. The order of classes is part of it, since the answer follows
-    it."""
-    texts = (
-        "resources=VCPU:1,DISK_GB:1",
-        "resources=VCPU:1,DISK_GB:1",
-        "resources=DISK_GB:1,VCPU:1",
-    )
-    with snapshot_of(world("host VCPU=4 DISK_GB=4"), prepared) as snapshot:
-        first, again, other = (
-            resolve(snapshot, request_of(parse_query(text, 39)), one_per_tree=False)
-            for text in texts
-        )
-    assert first is again
-    assert other is not first
-    assert first.demands[0].amounts == other.demands[1].amounts
-
-
-def test_a_question_with_an_unknown_name_is_kept_once(prepared: Path) -> None:
-    """A query with an unknown name is cached once and counts towards the limit of the memory; else
-    such queries would take unlimited memory."""
-    query = "resources=VCPU:1&resources_A=VCPU:1&required_A=CUSTOM_NOBODYS"
-    request, memory = request_of(parse_query(query, 39)), Memory()
-    with snapshot_of(world("host VCPU=4"), prepared, memory=memory) as snapshot:
-        sizes = []
-        for _ in range(3):
-            with pytest.raises(UnknownTraits):
-                ask_with(snapshot, request, form_at(39))
-            sizes.append(memory._size)
-    assert sizes == [sizes[0]] * 3
-    assert sizes[0] > PLAN_BYTES
-
-
-def test_a_query_string_is_decoded_once(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If it is short and the microversion is the same."""
-    decoded: list[int] = []
-    decode = allocation_candidates.decode
-
-    def counting(query_string: str, microversion: int) -> CandidatesRequest:
-        decoded.append(microversion)
-        return decode(query_string, microversion)
-
-    monkeypatch.setattr(allocation_candidates, "decode", counting)
-    api = asking("resources=VCPU:1")
-    for version in ("1.39", "1.39", "1.38", "1.39"):
-        answer = api.client.get(f"/allocation_candidates?{api.question}", version=version)
-        assert answer.status == 200
-    assert decoded == [39, 38]
-
-
 def test_a_summary_follows_its_inventory(asking: Asking) -> None:
     """The capacity and usage in a summary are always current."""
     api = asking("resources=VCPU:1")
@@ -400,33 +311,84 @@ def test_a_summary_follows_its_tree(asking: Asking) -> None:
     assert api.ask()["provider_summaries"].keys() == {HOST}
 
 
-def test_two_databases_of_one_process_share_no_names(tmp_path: Path) -> None:
-    """The same ids have different names in two databases."""
-    question = "/allocation_candidates?resources=VCPU:1"
-    with (
-        PlacementDirect(conf_at(tmp_path / "one.db"), latest_microversion=True) as one,
-        PlacementDirect(conf_at(tmp_path / "two.db"), latest_microversion=True) as two,
-    ):
-        for client, name in ((one, "CUSTOM_ONE"), (two, "CUSTOM_TWO")):
-            client.post("/resource_providers", json={"name": "host", "uuid": HOST})
-            client.put(f"/traits/{name}")
-            path = f"/resource_providers/{HOST}"
-            stock = {"inventories": {"VCPU": {"total": 8}}, "resource_provider_generation": 0}
-            client.put(f"{path}/inventories", json=stock)
-            traits = {"traits": [name], "resource_provider_generation": 1}
-            assert client.put(f"{path}/traits", json=traits).status_code == 200
-        shown = [client.get(question).json() for client in (one, two, one)]
-    assert [each["provider_summaries"][HOST]["traits"] for each in shown] == [
-        ["CUSTOM_ONE"],
-        ["CUSTOM_TWO"],
-        ["CUSTOM_ONE"],
-    ]
+#: What the second host has, an amount, and whether that offers it too.
+UNITS = (
+    ({"min_unit": 4}, 3, False),
+    ({"min_unit": 4}, 4, True),
+    ({"step_size": 3}, 4, False),
+    ({"step_size": 3}, 3, True),
+    ({"max_unit": 4}, 5, False),
+    ({"max_unit": 4}, 4, True),
+)
 
 
-def conf_at(path: Path) -> cfg.ConfigOpts:
-    """The configuration for a database file."""
-    conf = cfg.ConfigOpts()
-    options.register_opts(conf)
-    conf([], default_config_files=[], default_config_dirs=[])
-    conf.set_override("connection", f"sqlite:///{path}", "placement_database")
-    return conf
+@pytest.mark.parametrize(("fields", "amount", "both"), UNITS)
+def test_units_count_after_an_update_and_after_a_claim(
+    stand: Stand, fields: dict[str, int], amount: int, both: bool
+) -> None:
+    """A claim is applied to the index without the inventory; its units stay."""
+    standing = stand("plain  VCPU=8\nother  VCPU=8")
+    standing.queried("resources=VCPU:1")
+    plain, other = standing.fleet.providers
+    before = standing.index.counts.usages
+    for used in (0, 3 if "step_size" in fields else 4):
+        stocks = {"VCPU": Stock(8, **fields, used=used)}
+        now = replace(standing.fleet, providers=(plain, replace(other, stocks=stocks)))
+        changed_over_http(standing.fleet, now, standing.client)
+        standing.fleet = now
+        offered = {
+            name.split(":")[0]
+            for name in standing.queried(f"resources=VCPU:{amount}", 33).candidates
+        }
+        assert offered == ({"plain", "other"} if both else {"plain"})
+    assert standing.index.counts.usages == before + 1
+
+
+def test_one_request_has_an_answer_of_its_own_in_each_form(stand: Stand) -> None:
+    """Results that were kept for one microversion are not used for another."""
+    standing = stand("host  VCPU=4\n  disk  DISK_GB=4\nboth  VCPU=4  DISK_GB=4  PCPU=1")
+    minors = (10, 12, 17, 27, 29, 34, 29, 12)
+    path = "/allocation_candidates?resources=VCPU:1,DISK_GB:1"
+    again = [standing.client.get(path, version=f"1.{minor}").body for minor in minors]
+    assert len({*again}) == len({*minors})
+    for minor, body in zip(minors, again, strict=True):
+        standing.forget()
+        assert standing.client.get(path, version=f"1.{minor}").body == body
+
+
+HOSTS_COUNT = 40
+HOSTS = world("\n".join(f"host{number}  VCPU=8" for number in range(HOSTS_COUNT)))
+
+
+def test_a_text_of_a_summary_is_made_once(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second response has the texts of the first."""
+    made: list[int] = []
+    fill = summary_text.filled
+
+    def counted(template: Template, block: Block, rows: Rows) -> list[bytes]:
+        made.append(len(rows))
+        return fill(template, block, rows)
+
+    monkeypatch.setattr(summary_text, "filled", counted)
+    standing = stand(HOSTS)
+    assert standing.queried("resources=VCPU:1") == standing.queried("resources=VCPU:1")
+    assert made == [HOSTS_COUNT]
+
+
+@pytest.mark.parametrize("texts_max", [0, 1, 25, 60])
+def test_no_more_texts_are_kept_than_there_is_room_for(stand: Stand, texts_max: int) -> None:
+    """The answers stay the same, whatever was asked before."""
+    standing = stand(HOSTS)
+
+    def kept() -> list[bytes]:
+        blocks = (block for _, block in standing.index.snapshot().occupied())
+        return [text for block in blocks for text in block.summaries.tolist() if text]
+
+    whole = standing.queried("resources=VCPU:1")
+    each = max(map(len, kept())) + summary_text.OBJECT_BYTES
+    standing.forget(Memory(texts_max * each))
+    for name in HOSTS.by_name:
+        standing.queried(f"resources=VCPU:1&in_tree=<rp:{name}>")
+        assert sum(map(len, kept())) <= texts_max * each
+    assert standing.queried("resources=VCPU:1") == whole
+    assert sum(map(len, kept())) <= texts_max * each

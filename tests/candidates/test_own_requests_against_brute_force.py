@@ -12,20 +12,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import event, given, note, seed, settings
+from hypothesis import given, note, seed, settings
 
 from berth.api.berth_v1.own_requests import inferred_request
 from berth.api.operations.berth_v1.place import Basis
 from berth.candidates import Budget
 from berth.index.snapshot import Snapshot
 from berth.model.ids import ProviderId, ProviderUUID
-from berth.store.engine.database import Database
 from berth.store.placements import Standing
 from tests.brute_question import Request, capacity, find
 from tests.brute_scenario import what_if
-from tests.candidates.engine import only
-from tests.candidates.question_strategies import fleets_with_requests
-from tests.candidates.test_questions_against_brute_force import tell
+from tests.candidates.engine import Stand
+from tests.candidates.strategies import Dice, fleet, request, seeded
 from tests.effort import SEED, scaled
 from tests.worlds import World, provider_uuid
 
@@ -33,34 +31,34 @@ from tests.worlds import World, provider_uuid
 Amounts = Mapping[tuple[str, str], int]
 
 
+def fleet_with_flavors(dice: Dice) -> World:
+    """A world with several flavors."""
+    world = fleet(dice)
+    return replace(world, flavors={f"f{n}": request(dice, world) for n in range(6)})
+
+
 @seed(SEED)
 @settings(max_examples=scaled(60))
-@given(fleets_with_requests())
-def test_a_flavor_takes_exactly_what_the_consumer_holds(
-    scratch: Database, asked: tuple[World, list[Request]]
-) -> None:
+@given(seeded(fleet_with_flavors))
+def test_a_flavor_takes_exactly_what_the_consumer_holds(stand: Stand, world: World) -> None:
     """It is the basis if it is the only one of which brute force finds such a candidate on this
     host; otherwise the groups add up to what the consumer holds."""
-    world, requests = asked
-    singles = [each for each in requests if "groups" in each]
-    world = replace(world, flavors={f"f{n}": each for n, each in enumerate(singles)})
-    tell(world)
+    standing = stand(world)
+    standing.note()
     idle = what_if(world, {"nothing_used": True})
-    with only(world, scratch) as index:
-        snapshot = index.snapshot()
-        for request in singles:
-            for amounts in _some(idle, request):
-                note(json.dumps([*map(str, amounts.items())]))
-                due = [name for name in world.flavors if _takes(idle, world.flavors[name], amounts)]
-                own = inferred_request(_standing(snapshot, amounts), snapshot, Budget())
-                event(f"{own.basis}, {min(len(due), 2)} flavors")
-                if len(due) == 1:
-                    assert (own.basis, own.request) == (Basis.FLAVOR, {"flavor": due[0]})
-                else:
-                    assert own.basis is Basis.ALLOCATIONS
-                    assert _asked(own.request) == _by_class(amounts)
-                providers = {provider_uuid(provider) for provider, _ in amounts}
-                assert providers <= {each for group in own.mappings.values() for each in group}
+    snapshot = standing.index.snapshot()
+    for flavor in world.flavors.values():
+        for amounts in _some(idle, flavor):
+            note(json.dumps([*map(str, amounts.items())]))
+            due = [name for name in world.flavors if _takes(idle, world.flavors[name], amounts)]
+            own = inferred_request(_standing(snapshot, amounts), snapshot, Budget())
+            if len(due) == 1:
+                assert (own.basis, own.request) == (Basis.FLAVOR, {"flavor": due[0]})
+            else:
+                assert own.basis is Basis.ALLOCATIONS
+                assert _asked(own.request) == _by_class(amounts)
+            providers = {provider_uuid(provider) for provider, _ in amounts}
+            assert providers <= {each for group in own.mappings.values() for each in group}
 
 
 def _some(idle: World, request: Request) -> Iterator[Amounts]:

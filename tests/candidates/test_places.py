@@ -1,67 +1,182 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places of several consumers in drawn worlds, and proofs that there are none (spec/beyond.md
-5.4)."""
+"""Orders, placements and counts by example: one row a rule (spec/beyond.md 2.6, 2.7, 4 and 5.4)."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
+from time import monotonic
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from berth.candidates import Budget, pool, ranking
-from berth.candidates.choosing import Chosen, Limits, Short, choose
-from berth.candidates.order import Order
-from berth.candidates.plan import Plan
-from berth.candidates.proving import most_placed
-from berth.candidates.references import References, request_of
-from berth.candidates.resolve import resolve
-from berth.index import Snapshot
-from berth.index.scenario import with_usage
-from tests.candidates.engine import snapshot_of
-from tests.candidates.wire_questions import question_of
-from tests.worlds import World, provider_uuid, world
+from berth.api import searching
+from berth.candidates import assignments, pool, ranking, shared_pools
+from berth.candidates import capacity as capacity_package
+from berth.candidates.capacity import fragments
+from berth.candidates.capacity.branching import Steps
+from berth.edge import admission
+from tests.brute_order import strategy
+from tests.candidates.engine import ALL, Request, Stand, Standing, wants
+from tests.candidates.strategies import Body, new_consumer
+from tests.worlds import aggregate_uuid, provider_uuid, world
+
+ONE_VCPU = wants("VCPU=1")
+SHARES = "MISC_SHARES_VIA_AGGREGATE"
 
 
-def chosen(fleet: World, prepared: Path, groups: Any, count: int, limits: Limits) -> Chosen | Short:
-    """The places of so many consumers."""
-    with snapshot_of(fleet, prepared) as snapshot:
-        order = Order("spread", among=512)
-        return choose(snapshot, plan_of(snapshot, groups), order, count, limits, Budget())
+def hosts_and_scores(standing: Standing, request: Request, **body: Any) -> list[tuple[str, float]]:
+    """The hosts of candidates in their order, with the scores."""
+    answer = standing.ask("candidates", request=request, **{"limit": ALL, **body})
+    names = standing.fleet.names
+    return [
+        (names[each["host"]], each.get("score", {}).get("total", 0.0))
+        for each in answer["candidates"]
+    ]
 
 
-def plan_of(snapshot: Snapshot, groups: Any) -> Plan:
-    """The plan of a request with these groups."""
-    question = question_of({"groups": groups}, snapshot)
-    return resolve(snapshot, request_of(question, References(snapshot)), one_per_tree=False)
+FLEET = """
+    cn1   VCPU=10(used:8)  MEMORY_MB=100          CUSTOM_GREEN
+    cn2   VCPU=10(used:2)  MEMORY_MB=100(used:90)
+    cn3   VCPU=10          MEMORY_MB=100          @A
+"""
+GREEN = {"weight": 1, "required": ["CUSTOM_GREEN"]}
+TWO_SHELVES = f"""
+    cn1      VCPU=10  @A
+    pool     VGPU=10
+      shelf  DISK_GB=100(used:50)  CUSTOM_VF=10  {SHARES}  @A
+      ssd    DISK_GB=60            CUSTOM_SSD    {SHARES}  @A
+"""
+OF_SHELVES = wants("VCPU=1; _A DISK_GB=10 CUSTOM_VF=5; _B DISK_GB=20 CUSTOM_SSD")
+#: A host with more reserved than there is on one node.
+RESERVED = "cn1\n  numa0  VCPU=6(reserved:{})\n  numa1  VCPU=3"
 
 
-@pytest.mark.parametrize("classes", [("VCPU", "DISK_GB"), ("DISK_GB", "VCPU")], ids=str)
-def test_sharing_providers_alone_count_on_one_host_that_may_use_them(
-    prepared: Path, classes: tuple[str, str]
+@pytest.mark.parametrize(
+    ("drawing", "request_", "order", "due"),
+    [
+        (FLEET, wants("VCPU=1 MEMORY_MB=10"), order, due)
+        for order, due in (
+            ({"by": "pack"}, {"cn2": 0.65, "cn1": 0.5, "cn3": 0.1}),
+            ({"by": "spread"}, {"cn3": 0.9, "cn1": 0.5, "cn2": 0.35}),
+            ({"by": "pack", "classes": {"MEMORY_MB": 0}}, {"cn1": 0.9, "cn2": 0.3, "cn3": 0.1}),
+            ({"by": "pack", "prefer": [GREEN]}, {"cn1": 1.5, "cn2": 0.65, "cn3": 0.1}),
+            (
+                {"by": "pack", "prefer": [{"weight": -1, "member_of": ["!name=x"]}]},
+                {"cn2": -0.35, "cn1": -0.5, "cn3": -0.9},
+            ),
+            (
+                {
+                    "by": "spread",
+                    "weight": 0.1,
+                    "prefer": [{"weight": 1, "required": ["!CUSTOM_GREEN"]}],
+                },
+                {"cn3": 1.09, "cn2": 1.035, "cn1": 0.05},
+            ),
+            ({"by": "any", "prefer": [{**GREEN, "of": ""}]}, {"cn1": 1, "cn2": 0, "cn3": 0}),
+        )
+    ]
+    + [
+        (TWO_SHELVES, OF_SHELVES, {"by": "pack"}, {"cn1": (1 / 10 + 80 / 160 + 5 / 10) / 3}),
+        (RESERVED.format(7), ONE_VCPU, {"by": "pack"}, {"cn1": 1 / 3}),
+        (RESERVED.format(9), ONE_VCPU, {"by": "pack"}, {"cn1": 1 / 3}),
+        ("cn1\n  n0  VCPU=4(used:1)\n  n1  VCPU=4  !d", ONE_VCPU, {"by": "pack"}, {"cn1": 0.5}),
+        ("cn1\n  n0  VCPU=4(used:1)\n  n1  VCPU=4  !d", ONE_VCPU, {"by": "spread"}, {"cn1": 0.5}),
+        # By the formula of 2.7.
+        ("cn1  VCPU=1\ncn2  VCPU=1", ONE_VCPU, {"by": "random", "seed": 7}, None),
+    ],
+)
+def test_candidates_come_in_an_order(
+    stand: Stand, drawing: str, request_: Request, order: Body, due: dict[str, float] | None
 ) -> None:
-    """Whichever of the disks is chosen, and whichever class is asked for first: each root may use
-    all of them, so the candidates are on the same one."""
-    fleet = world("""
-        cn1     @A
-        cpus    VCPU=8  MISC_SHARES_VIA_AGGREGATE  @A
-        disks1  DISK_GB=8  MISC_SHARES_VIA_AGGREGATE  @A
-        disks2  DISK_GB=8  MISC_SHARES_VIA_AGGREGATE  @A
+    """Fullness counts all classes, or those with a weight, and of each the trees that give it once;
+    drained nodes and what is reserved beyond the total count nothing. Preferences are added."""
+    standing = stand(drawing)
+    got = hosts_and_scores(standing, request_, order=order)
+    if due is None:
+        empty: Any = None
+        scores = {h: strategy(standing.fleet, order, empty, h) for h in ("cn1", "cn2")}
+        due = dict(sorted(scores.items(), key=lambda each: -each[1]))
+    assert dict(got) == pytest.approx(due)
+    assert [score for _, score in got] == sorted(dict(got).values(), reverse=True)
+
+
+def test_a_pools_fullness_counts_where_its_disk_is_used(stand: Stand) -> None:
+    """The first gives from its own disk, the second from the pool."""
+    standing = stand(f"""
+        cn1   VCPU=10  DISK_GB=100(used:80)  @A
+        pool  DISK_GB=100(used:10)  {SHARES}  @A
     """)
-    groups = {"": {"resources": dict.fromkeys(classes, 1)}}
-    assert isinstance(chosen(fleet, prepared, groups, 2, Limits()), Chosen)
-    assert chosen(fleet, prepared, groups, 2, Limits({"host": 1})) == Short(1)
+    scores = hosts_and_scores(standing, wants("VCPU=1 DISK_GB=10"), order={"by": "pack"})
+    assert [score for _, score in scores] == pytest.approx([(0.1 + 0.9) / 2, (0.1 + 0.2) / 2])
 
 
-POOLED = """
+def test_the_seed_decides_between_equal_scores(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same seed gives the same order, and another seed another one; at every limit, though the
+    search drops candidates between hosts, each of which is of another shape."""
+    monkeypatch.setattr(ranking, "KEPT_MAX", 0)
+    standing = stand("\n".join(f"cn{n}  VCPU=4  CUSTOM_T{n}" for n in range(40)))
+    orders = [{"by": "pack", "seed": seed} for seed in range(10)]
+    wholes = [hosts_and_scores(standing, ONE_VCPU, order=order) for order in orders]
+    assert len({tuple(whole) for whole in wholes}) == 10
+    for order, whole in zip(orders, wholes, strict=True):
+        assert hosts_and_scores(standing, ONE_VCPU, order=order) == whole
+        for limit in (1, 10):
+            some = hosts_and_scores(standing, ONE_VCPU, order=order, limit=limit)
+            assert some == whole[:limit]
+
+
+def test_among_scores_only_so_many_hosts(stand: Stand) -> None:
+    """All candidates of each, and other hosts for another seed; and the only one that fits, where
+    it is the first of the fleet, and the search goes on there after the last one."""
+    standing = stand("\n".join(f"cn{n}\n  a{n}  VCPU=4\n  b{n}  VCPU=4(used:1)" for n in range(40)))
+    seen: set[str] = set()
+    for seed in range(10):
+        order = {"by": "pack", "among": 7, "seed": seed}
+        hosts = Counter(host for host, _ in hosts_and_scores(standing, ONE_VCPU, order=order))
+        assert [*hosts.values()] == [2] * 7
+        seen.update(hosts)
+    assert len(seen) > 20
+    order = {"by": "any", "among": 7}
+    assert len(hosts_and_scores(standing, ONE_VCPU, order=order)) == 14
+    standing = stand("\n".join(f"cn{n}  VCPU=4(used:{4 * (n > 0)})" for n in range(8)))
+    for seed in range(10):
+        order = {"by": "pack", "among": 1, "seed": seed}
+        assert [h for h, _ in hosts_and_scores(standing, ONE_VCPU, order=order)] == ["cn0"]
+
+
+@pytest.mark.parametrize("combinations", [64, 0])
+def test_the_bound_of_scored_candidates_of_a_host(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch, combinations: int
+) -> None:
+    """Each host has some candidates, and the answer says that there are more."""
+    monkeypatch.setattr(assignments, "ASSIGNMENTS_MAX", combinations)
+    monkeypatch.setattr(ranking, "SCORED_PER_HOST_MAX", 5)
+    standing = stand(
+        "".join(f"cn{n}\n" + "".join(f"  p{n}{c}  VGPU=1\n" for c in "abcd") for n in range(3))
+    )
+    body = {"request": wants("_A VGPU=1; _B VGPU=1"), "order": {"by": "pack"}, "limit": ALL}
+    answer = standing.ask("candidates", **body)
+    assert Counter(standing.placed(each).host for each in answer["candidates"]) == {
+        f"cn{n}": 5 for n in range(3)
+    }
+    assert answer["more"]
+    assert len({standing.read(each) for each in answer["candidates"]}) == 15
+
+
+# --- Placements
+
+POOLED = f"""
     cn1    VCPU=4  @A  @r1
     cn2    VCPU=4  @A  @r1
     cn3    VCPU=4  @B  @r2
     cn4    VCPU=4  @B  @r2
-    pool1  DISK_GB=3  MISC_SHARES_VIA_AGGREGATE  @A
-    pool2  DISK_GB=9  MISC_SHARES_VIA_AGGREGATE  @B
+    pool1  DISK_GB=3  {SHARES}  @A
+    pool2  DISK_GB=9  {SHARES}  @B
 """
 NUMA = """
     cn1
@@ -72,117 +187,322 @@ NUMA = """
       numa4  VCPU=1  MEMORY_MB=9
 """
 #: cpus and disks share with cn1, and not with each other.
-BETWEEN = """
-    cn1    @A  @B
-    cpus   VCPU=3  MISC_SHARES_VIA_AGGREGATE  @A
-    disks  DISK_GB=8  MISC_SHARES_VIA_AGGREGATE  @B
-"""
+BETWEEN = f"cn1  @A  @B\ncpus  VCPU=3  {SHARES}  @A\ndisks  DISK_GB=8  {SHARES}  @B\n"
 #: The rack has the disks, and neither the processors nor the host that they serve.
-RACK_OF_DISKS = """
+RACK_OF_DISKS = f"""
     cn1     @A
-    cpus    VCPU=8  MISC_SHARES_VIA_AGGREGATE  @A
-    disks1  DISK_GB=3  MISC_SHARES_VIA_AGGREGATE  @A  @r1
-    disks2  DISK_GB=4  MISC_SHARES_VIA_AGGREGATE  @A  @r1
+    cpus    VCPU=8  {SHARES}  @A
+    disks1  DISK_GB=3  {SHARES}  @A  @r1
+    disks2  DISK_GB=4  {SHARES}  @A  @r1
 """
-DISK_FIRST = {"": {"resources": {"DISK_GB": 1, "VCPU": 1}}}
-ONE_DISK = {"": {"resources": {"VCPU": 1, "DISK_GB": 1}}}
-ONE_NODE = {"_A": {"resources": {"VCPU": 1, "MEMORY_MB": 2}}}
-SPLIT = {"_A": {"resources": {"VCPU": 4}, "split": {"VCPU": {"parts": 2}}}}
+#: The pool gives the first amount alone, and cn2 is the host; the second comes from the pool and
+#: its part, which is the pool's own. Found by brute force, with BERTH_SEED=1 BERTH_EFFORT=15.
+DIVIDED = f"cn2  @A\npool  VCPU=7  {SHARES}  @A\n  part  VCPU=3"
+DISK_FIRST, ONE_DISK = wants("DISK_GB=1 VCPU=1"), wants("VCPU=1 DISK_GB=1")
+ONE_NODE, SPLIT = wants("_A VCPU=1 MEMORY_MB=2"), wants("_A VCPU=4/parts:2")
+RACK = {"within": "rack"}
+
+
+def per(**most: int) -> Body:
+    """`max_per`."""
+    return {"max_per": most}
 
 
 @pytest.mark.parametrize(
-    ("fleet", "groups", "limits", "most"),
+    ("drawing", "request_", "limits", "most"),
     [
         # 3 of pool1, and 8 of the VCPUs beside pool2.
-        (POOLED, ONE_DISK, Limits(), 11),
+        (POOLED, ONE_DISK, {}, 11),
         # 3 of the 4 that cn1 and cn2 may have.
-        (POOLED, ONE_DISK, Limits({"host": 2}), 7),
-        (POOLED, ONE_DISK, Limits({"host": 1}), 4),
-        (POOLED, ONE_DISK, Limits({"host": 2, "rack": 1}), 2),
-        (POOLED, ONE_DISK, Limits(within="rack"), 8),
-        (POOLED, ONE_DISK, Limits({"host": 1}, within="rack"), 2),
-        (POOLED, ONE_DISK, Limits(within="host"), 4),
-        (NUMA, ONE_NODE, Limits(), 6),
-        (NUMA, ONE_NODE, Limits({"host": 3}), 5),
-        (NUMA, ONE_NODE, Limits(within="host"), 4),
-        (NUMA, SPLIT, Limits(), 2),
-        (NUMA, SPLIT, Limits({"host": 1}), 2),
-        (NUMA, SPLIT, Limits(within="host"), 1),
-        (BETWEEN, ONE_DISK, Limits(), 3),
-        (BETWEEN, ONE_DISK, Limits({"host": 2}), 2),
-        (RACK_OF_DISKS, DISK_FIRST, Limits(within="rack"), 7),
+        (POOLED, ONE_DISK, per(host=2), 7),
+        (POOLED, ONE_DISK, per(host=1), 4),
+        (POOLED, ONE_DISK, per(host=2, rack=1), 2),
+        (POOLED, ONE_DISK, RACK, 8),
+        (POOLED, ONE_DISK, per(host=1) | RACK, 2),
+        (POOLED, ONE_DISK, {"within": "host"}, 4),
+        (NUMA, ONE_NODE, {}, 6),
+        (NUMA, ONE_NODE, per(host=3), 5),
+        (NUMA, ONE_NODE, {"within": "host"}, 4),
+        (NUMA, SPLIT, {}, 2),
+        (NUMA, SPLIT, per(host=1), 2),
+        (NUMA, SPLIT, {"within": "host"}, 1),
+        (BETWEEN, ONE_DISK, {}, 3),
+        (BETWEEN, ONE_DISK, per(host=2), 2),
+        (RACK_OF_DISKS, DISK_FIRST, RACK, 7),
+        (RACK_OF_DISKS, ONE_DISK, per(host=1), 1),
+        (RACK_OF_DISKS, DISK_FIRST, per(host=1), 1),
+        (DIVIDED, wants("VCPU=4/min:2,parts:2"), per(host=1), 2),
     ],
 )
+@pytest.mark.parametrize("scored_max", [1, 64])
 def test_no_more_than_these_can_be_placed(
-    prepared: Path, fleet: str, groups: Any, limits: Limits, most: int
+    stand: Stand,
+    monkeypatch: pytest.MonkeyPatch,
+    drawing: str,
+    request_: Request,
+    limits: Body,
+    most: int,
+    scored_max: int,
 ) -> None:
-    """What hosts share, the ways in which they serve a request, and limits count together."""
-    racks = {"r1": {"rack": "r1"}, "r2": {"rack": "r2"}}
-    with snapshot_of(replace(world(fleet), labels=racks), prepared) as snapshot:
-        assert most_placed(snapshot, plan_of(snapshot, groups), limits, Budget()) == most
-
-
-def test_candidates_that_are_not_scored_count(
-    prepared: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What a host can hold does not depend on how many of its candidates are looked at."""
+    """What hosts share, the ways in which they serve a request, and limits count together, and not
+    how many candidates are looked at. A refusal says how many could be placed."""
     for module in (pool, ranking):
-        monkeypatch.setattr(module, "SCORED_PER_HOST_MAX", 1)
-    more = BETWEEN + "    more   DISK_GB=8  MISC_SHARES_VIA_AGGREGATE  @B\n"
-    for fleet, groups, host_max, most in (
-        (NUMA, ONE_NODE, 9, 6),
-        (NUMA, ONE_NODE, 3, 5),
-        (more, ONE_DISK, 9, 3),
-        (more, ONE_DISK, 2, 2),
-    ):
-        with snapshot_of(world(fleet), prepared) as snapshot:
-            plan = plan_of(snapshot, groups)
-            assert most_placed(snapshot, plan, Limits({"host": host_max}), Budget()) == most
+        monkeypatch.setattr(module, "SCORED_PER_HOST_MAX", scored_max)
+    standing = stand(replace(world(drawing), labels={"r1": {"rack": "r1"}, "r2": {"rack": "r2"}}))
+    body = {"request": request_, "order": {"by": "spread", "among": 512}, "explain": False}
+
+    def place(count: int) -> Any:
+        consumers = [new_consumer(f"c{number}") for number in range(count)]
+        sent = {**body, **limits, "consumers": consumers}
+        return standing.client.post("/berth/v1/place?dry_run=true", json=sent)
+
+    (error,) = place(most + 1).json["errors"]
+    if scored_max == 1 and drawing == RACK_OF_DISKS:
+        # What could be placed beside other disks is not looked at.
+        assert error["code"] in ("berth.place.undecided", "berth.place.does_not_fit")
+        return
+    assert (error["code"], error["at_most"]) == ("berth.place.does_not_fit", most)
+    if scored_max > 1:
+        assert place(most).status == 200
 
 
-def test_a_host_may_get_its_first_candidate_when_amounts_are_divided_otherwise(
-    prepared: Path,
+GROUPS = {
+    "flat": wants("VCPU=1 MEMORY_MB=8"),
+    "shared": wants("VCPU=1 DISK_GB=3"),
+    "two groups": wants("_A VCPU=1; _B VCPU=2"),
+}
+#: Trees with several candidates each, hosts that are served by a pool, and plain ones.
+SEVERAL = f"""
+    cn1       MEMORY_MB=64(used:8)  @A
+      numa0   VCPU=6(used:1)
+      numa1   VCPU=5
+    cn2       VCPU=7(used:2)  MEMORY_MB=48  HW_NUMA_ROOT
+    cn3       VCPU=3  MEMORY_MB=96
+    disks     DISK_GB=40  {SHARES}  @A
+    cn4       VCPU=9(used:3)  MEMORY_MB=32  DISK_GB=20
+"""
+TURNS = "flat, flat, shared, flat, two groups, two groups, flat, shared, shared, flat, flat"
+
+
+# Packing shows what counts twice, because the next call scores the same host again; spreading
+# shows what does not count, because a host that is used looks empty.
+@pytest.mark.parametrize("by", ["spread", "pack", "random"])
+@pytest.mark.parametrize(
+    ("turns", "bounds"),
+    [
+        *((f"{each}, " * 9, {}) for each in GROUPS),
+        (TURNS, {}),
+        (TURNS, {"_POOLS_MAX": 1}),
+        (TURNS, {"_POOLS_MAX": 2}),
+        # "flat" and "shared" are kept together; "two groups" is kept alone, or not at all.
+        (TURNS, {"CANDIDATES_MAX": 9}),
+        (TURNS, {"CANDIDATES_MAX": 6}),
+    ],
+)
+def test_calls_after_each_other_get_what_they_would_if_each_searched_again(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch, by: str, turns: str, bounds: dict[str, int]
 ) -> None:
-    """The pool gives the first amount alone, and cn2 is the host; the second comes from the pool
-    and its part, which is the pool's own. Found by brute force, with BERTH_SEED=1 BERTH_EFFORT=15.
-    """
-    assert provider_uuid("cn2") < provider_uuid("pool"), "the host is the least of the anchors"
-    fleet = world("""
-        cn2     @A
-        pool    VCPU=7  MISC_SHARES_VIA_AGGREGATE  @A
-          part  VCPU=3
-    """)
-    groups = {"": {"resources": {"VCPU": 4}, "split": {"VCPU": {"min": 2, "parts": 2}}}}
-    limits = Limits({"host": 1})
-    assert isinstance(chosen(fleet, prepared, groups, 2, limits), Chosen)
-    with snapshot_of(fleet, prepared) as snapshot:
-        assert most_placed(snapshot, plan_of(snapshot, groups), limits, Budget()) == 2
+    """The same candidates, and the same scores, as are shown first before each; however few
+    searches are kept for the next call."""
+    for name, most in bounds.items():
+        monkeypatch.setattr(shared_pools, name, most)
+    standing = stand(SEVERAL)
+    prefer = [{"weight": 3.5, "member_of": [aggregate_uuid("A")]}]
+    order = {"by": by, "weight": 2, "prefer": prefer, "seed": 5, "among": 512}
+    for number, kind in enumerate(filter(None, turns.split(", "))):
+        request = GROUPS[kind]
+        first = standing.ask("candidates", request=request, order=order, limit=1)["candidates"]
+        consumers = [new_consumer(f"c{number}")]
+        body = {"request": request, "consumers": consumers, "order": order, "explain": False}
+        answered = standing.client.post("/berth/v1/place", json=body)
+        if not first:
+            assert answered.json["errors"][0]["code"] == "berth.place.does_not_fit"
+            continue
+        (placement,) = answered.json["placements"].values()
+        for member in ("host", "allocations", "score"):
+            assert placement[member] == first[0][member]
 
 
-def test_equal_candidates_of_a_host_come_in_their_order_after_each_choice(prepared: Path) -> None:
+def test_the_time_and_the_limits_of_a_call_are_its_own(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next call chooses from what a call has found whose time is over."""
+    standing, now = stand(SEVERAL), [monotonic()]
+    for clock in ("monotonic", "thread_time"):
+        monkeypatch.setattr(searching, clock, lambda: now[0])
+
+    monkeypatch.setattr(admission, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def place(*names: str) -> Any:
+        body = {
+            "request": GROUPS["flat"],
+            "consumers": [*map(new_consumer, names)],
+            "order": {"by": "pack", "seed": 5},
+            "max_per": {"host": 1},
+        }
+        return standing.client.post("/berth/v1/place", json=body)
+
+    assert place("a").status == 200
+    now[0] += 10_000
+    for names in ("bc", "def"):
+        answered = place(*names)
+        assert answered.status == 200
+        assert len({each["host"] for each in answered.json["placements"].values()}) == len(names)
+    assert place(*"ghijk").json["errors"][0]["at_most"] < 5
+
+
+def test_equal_candidates_of_a_host_come_in_their_order_after_each_choice(stand: Stand) -> None:
     """The host that was chosen is searched again, and its first node is still the first of those
     that score the same. Found by brute force, with BERTH_SEED=11 BERTH_EFFORT=12."""
-    fleet = world("""
-        h0      VCPU=4
-          h0n0  VCPU=3
-        h1
-          h1n1  VCPU=4
-    """)
-    groups = {"_A": {"resources": {"VCPU": 2}, "split": {"VCPU": {"min": 2}}}}
-    with snapshot_of(fleet, prepared) as snapshot:
-        plan, order, taken = plan_of(snapshot, groups), Order("pack"), Counter[Any]()
-        for count in range(1, 5):
-            alone = choose(with_usage(snapshot, taken), plan, order, 1, Limits(), Budget())
-            assert isinstance(alone, Chosen)
-            taken.update(alone.taken)
-            together = choose(snapshot, plan, order, count, Limits(), Budget())
-            assert isinstance(together, Chosen)
-            assert together.taken == taken
+    standing = stand("h0  VCPU=4\n  h0n0  VCPU=3\nh1\n  h1n1  VCPU=4")
+    body = {"request": wants("_A VCPU=2/min:2"), "order": {"by": "pack"}, "explain": False}
+    alone = []
+    for number in range(4):
+        consumers = [new_consumer(f"c{each}") for each in range(number + 1)]
+        standing.become(standing.fleet)
+        together = standing.ask("place", **body, consumers=consumers)["placements"]
+        standing.become(standing.fleet)
+        alone = [
+            next(iter(standing.ask("place", **body, consumers=[each])["placements"].values()))
+            for each in consumers
+        ]
+        assert [each["allocations"] for each in together.values()] == [
+            each["allocations"] for each in alone
+        ]
 
 
-def test_a_bound_without_time_is_coarse_and_true(prepared: Path) -> None:
-    """What the search did not come to may have room."""
-    budget = Budget(iter(range(1000)).__next__, seconds=1)
-    with snapshot_of(world(NUMA), prepared) as snapshot:
-        assert most_placed(snapshot, plan_of(snapshot, ONE_NODE), Limits(), budget) >= 6
-        assert budget.ended
+# --- Counts
+
+FILLED = f"cn1  VCPU=9  @A\ncn2  VCPU=9  @A\npool  DISK_GB=100  CUSTOM_VF=3  {SHARES}  @A"
+APART = wants("_A VCPU=1; _B VCPU=1", apart="_A _B at provider")
+
+
+@pytest.mark.parametrize(
+    ("drawing", "request_", "most"),
+    [
+        # Two hosts of two VCPUs each, and a pool for a hundred; one of three hosts has another.
+        (
+            f"cn1  VCPU=2  @A\ncn2  VCPU=2  @A\ncn3  VCPU=9  @B\npool1  DISK_GB=100  {SHARES}  @A\n"
+            f"pool2  DISK_GB=5  {SHARES}  @B",
+            ONE_DISK,
+            9,
+        ),
+        # Both classes come from the pool: it has a hundred of one, and three of the other.
+        (FILLED, wants("VCPU=1; _P DISK_GB=1 CUSTOM_VF=1"), 3),
+        # The root of cn1 is a pool too: what it gives to cn2 is gone for itself.
+        (f"cn1  VCPU=4  {SHARES}  @A\ncn2  @A\ndisks  DISK_GB=100  {SHARES}  @A", ONE_DISK, 4),
+        # The disk with the trait is for the group that needs it, the pool for the other one.
+        (
+            f"cn1  DISK_GB=2  CUSTOM_T  @A\npool  DISK_GB=2  {SHARES}  @A",
+            wants("_A DISK_GB=1; _B DISK_GB=1 CUSTOM_T"),
+            2,
+        ),
+        # cn1 uses the other pool and leaves the only one of cn2.
+        (
+            f"cn1  VCPU=4  @A  @B\ncn2  VCPU=4  @A\npool1  DISK_GB=4  {SHARES}  @A\n"
+            f"pool2  DISK_GB=4  {SHARES}  @B",
+            ONE_DISK,
+            8,
+        ),
+        # Each placement takes of both pools.
+        (
+            f"cn1  VCPU=9  @A\npool1  DISK_GB=10  {SHARES}  @A\npool2  DISK_GB=3  {SHARES}  @A",
+            wants("VCPU=1; _A DISK_GB=1; _B DISK_GB=1", apart="_A _B at provider"),
+            3,
+        ),
+        # Two groups share the processors of the host.
+        ("cn1  VCPU=8", wants("_A VCPU=1; _B VCPU=1"), 4),
+        # One way takes more than another, and the second finds what the first has left.
+        ("cn1\n  a  VCPU=5\n  b  VCPU=4", wants("_A VCPU=2; _B VCPU=1"), 3),
+        # 3 + 3, 2 + 2 and 2 + 2: parts need not be multiples of anything.
+        ("cn1\n  a  VCPU=5\n  b  VCPU=5", wants("VCPU=3/"), 3),
+    ],
+)
+def test_exactly_so_often_a_request_fits(
+    stand: Stand, drawing: str, request_: Request, most: int
+) -> None:
+    """What several ways, hosts and pools hold together."""
+    got = stand(drawing).ask("capacity", requests={"r": request_})["flavors"]["r"]
+    assert (got["count"], got["at_most"]) == (most, most)
+
+
+def test_a_count_for_which_the_steps_did_not_suffice_is_not_exact(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of the pairs of three nodes is a way: seven fit, and the first way alone has five."""
+    monkeypatch.setattr(capacity_package, "Steps", partial(Steps, left=1))
+    standing = stand("cn1\n  numa0  VCPU=5\n  numa1  VCPU=5\n  numa2  VCPU=5")
+    got = standing.ask("capacity", requests={"r": APART})["flavors"]["r"]
+    assert got["count"] < 7 <= got["at_most"]
+    assert not got["exact"]
+
+
+@pytest.mark.parametrize(
+    ("drawing", "request_", "due"),
+    [
+        # A host that can only give three at a time cannot give two.
+        ("cn1  VCPU=8(used:2,step:3)", wants("_A VCPU=2/min:2"), 6),
+        # Only the host with most room is looked at first, and it lacks the trait.
+        (
+            "cn1\n  numa0  VCPU=9\ncn2\n  numa1  VCPU=4  CUSTOM_T",
+            wants("VCPU=1 CUSTOM_T"),
+            4,
+        ),
+        # One provider serves both: next to the one that _A takes, _B could have seven.
+        ("cn1  VCPU=8", wants("_A VCPU=1; _B VCPU=3"), 7),
+    ],
+)
+def test_the_largest_amount(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch, drawing: str, request_: Request, due: int
+) -> None:
+    """That any one group could ask for, all else as it is (4.3)."""
+    monkeypatch.setattr(fragments, "_FIRST", 1)
+    got = stand(drawing).ask("capacity", requests={"r": request_})["flavors"]["r"]
+    assert got["classes"]["VCPU"]["largest"] == due
+
+
+@pytest.mark.parametrize(
+    ("drawing", "what_if", "due"),
+    [
+        # A ratio is assumed of hosts whose root is in one aggregate, and not in another one.
+        (
+            "a  VCPU=4  @A\nab  VCPU=4  @A @B\nb  VCPU=4  @B\n  b0  @A\nn  VCPU=4\n  n0  @A",
+            {
+                "allocation_ratio": [
+                    {
+                        "resource_class": "VCPU",
+                        "ratio": 2.0,
+                        "member_of": [aggregate_uuid("A"), f"!{aggregate_uuid('B')}"],
+                    }
+                ]
+            },
+            {"a": 8, "ab": 4, "b": 4, "n": 4},
+        ),
+        # Copies of a drained host are not drained.
+        (
+            "cn1  VCPU=4  !d\ncn2  VCPU=3",
+            {"add_hosts": [{"like": "cn1", "count": 2}]},
+            {"cn1": 0, "cn1#1": 4, "cn1#2": 4, "cn2": 3},
+        ),
+    ],
+)
+def test_what_a_scenario_changes(
+    stand: Stand, drawing: str, what_if: Body, due: dict[str, int]
+) -> None:
+    """How often one VCPU would fit on each host (4.4)."""
+    body = {"requests": {"r": ONE_VCPU}, "by": ["host"], "what_if": what_if}
+    hosts = stand(drawing).ask("capacity", **body)["flavors"]["r"]["by"]["host"]
+    assert {each["name"]: each["count"] for each in hosts.values()} == due
+
+
+def test_what_another_consumer_of_a_provider_uses_stays(stand: Stand) -> None:
+    """Two consumers use a host; without one of them, what the other uses is left."""
+    standing = stand("cn1  VCPU=8(used:3)")
+    other, first = new_consumer("other"), new_consumer("cn1")["uuid"]
+    allocations = {provider_uuid("cn1"): {"resources": {"VCPU": 1}}}
+    claim = {**other, "allocations": allocations, "consumer_generation": None}
+    uuid = claim.pop("uuid")
+    assert standing.client.put(f"/allocations/{uuid}", json=claim).status == 204
+    for gone, left in (([uuid], 5), ([first], 7), ([uuid, first], 8)):
+        body = {"requests": {"r": ONE_VCPU}, "what_if": {"without_consumers": gone}}
+        assert standing.ask("capacity", **body)["flavors"]["r"]["count"] == left

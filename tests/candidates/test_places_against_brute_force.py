@@ -7,27 +7,14 @@ And it never says wrongly that something does not fit. Source: spec/beyond.md 5.
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 
+import pytest
 from hypothesis import given, note, seed, settings
 
-from berth.candidates import Budget
-from berth.candidates.choosing import Chosen, Limits, Short, choose
-from berth.candidates.order import Order
-from berth.config import Settings
-from berth.edge.app import create_app
-from berth.index.scenario import with_usage
-from berth.model.ids import ClassId, ProviderId
-from berth.store.engine.database import Database
 from tests.brute_capacity import Counted, TooManyStates
 from tests.brute_place import (
-    Limits as BruteLimits,
-)
-from tests.brute_place import (
-    Placed,
+    Limits,
     after,
     are_within_limits,
     fit_in_turn,
@@ -35,149 +22,135 @@ from tests.brute_place import (
     places,
 )
 from tests.brute_scenario import what_if
-from tests.candidates.engine import only, snapshot_of
-from tests.candidates.place_strategies import (
+from tests.candidates.engine import Stand, Standing
+from tests.candidates.strategies import (
     COUNT_MAX,
-    Asked,
     Body,
-    crowded_fleet_with_bodies,
-    flat_fleet_with_bodies,
-    fleet_with_bodies,
+    Dice,
+    crowded_fleet,
+    fitting_request,
+    flat_fleet,
+    fleet,
     given_back,
+    limited,
     new_consumer,
+    place_body,
+    request,
+    scenario,
+    seeded,
 )
-from tests.candidates.question_strategies import Dice, scenario, seeded
-from tests.candidates.test_questions_against_brute_force import tell
-from tests.candidates.wire_questions import plan_of, read_candidate
-from tests.client import Client, Response
+from tests.client import Response
 from tests.effort import SEED, scaled
 from tests.worlds import World
 
 PATH: Final = "/berth/v1/place"
 
-
-@seed(SEED)
-@settings(max_examples=scaled(40))
-@given(seeded(fleet_with_bodies))
-def test_places_are_what_plain_loops_allow(
-    scratch: Database, configured: Settings, asked: Asked
-) -> None:
-    """Each is a candidate of the state before it; a refusal is true."""
-    _check_bodies(scratch, configured, asked, claimed=0)
+Asked = tuple[World, list[Body]]
 
 
-@seed(SEED)
-@settings(max_examples=scaled(40))
-@given(seeded(crowded_fleet_with_bodies))
-def test_consumers_that_get_in_each_others_way(
-    scratch: Database, configured: Settings, asked: Asked
-) -> None:
-    """Pools, relations, amounts that are split, and limits are right together; what is dry decides
-    nothing, so the last body is placed for good."""
-    _check_bodies(scratch, configured, asked, claimed=-1)
+def fleet_with_bodies(dice: Dice) -> Asked:
+    """A world of any trees with any requests, of which some assume something."""
+    world = fleet(dice)
+    bodies = [place_body(dice, request(dice, world), world) for _ in range(6)]
+    return world, [
+        {**each, "what_if": scenario(dice, world)} if dice.sometimes() else each for each in bodies
+    ]
 
 
-def _check_bodies(scratch: Database, configured: Settings, asked: Asked, *, claimed: int) -> None:
-    """Check the dry run of each body, and then the claim of one of them."""
-    world, bodies = asked
-    tell(world)
-    with only(world, scratch) as index:
-        client = Client.of(create_app(configured, scratch, index))
+def flat_fleet_with_bodies(dice: Dice) -> Asked:
+    """A world in which berth must always know: hosts that share nothing and serve a request in one
+    way, and nested labels."""
+    world = flat_fleet(dice)
+    amounts = {name: dice.number(1, 3) for name in dice.some(("VCPU", "MEMORY_MB"), 1, 2)}
+    asked = {"groups": {"": {"resources": amounts}}}
+    return world, [place_body(dice, asked, world) for _ in range(6)]
+
+
+def crowded_fleet_with_bodies(dice: Dice) -> Asked:
+    """Few hosts and pools, in which several consumers of one request get in each other's way: with
+    pools, relations, amounts that are split, and limits."""
+    world = crowded_fleet(dice)
+    bodies = [place_body(dice, fitting_request(dice, world), world) for _ in range(6)]
+    return world, [limited(dice, each) for each in bodies]
+
+
+@pytest.mark.parametrize(
+    "make", [fleet_with_bodies, flat_fleet_with_bodies, crowded_fleet_with_bodies]
+)
+def test_places_are_what_plain_loops_allow(stand: Stand, make: Any) -> None:
+    """Each is a candidate of the state before it; a refusal is true. A dry run decides nothing, so
+    the last body is placed for good."""
+
+    @seed(SEED)
+    @settings(max_examples=scaled(40))
+    @given(seeded(make))
+    def of_each(asked: Asked) -> None:
+        world, bodies = asked
+        standing = stand(world)
+        standing.note()
         for sent in bodies:
             note(json.dumps(sent))
-            answered = client.post(f"{PATH}?dry_run=true", json=sent)
-            _check(given_back(world, sent), sent, answered)
-        _check_claim(client, world, bodies[claimed])
-
-
-@seed(SEED)
-@settings(max_examples=scaled(40))
-@given(seeded(flat_fleet_with_bodies))
-def test_where_every_order_gets_equally_far_berth_always_knows(
-    scratch: Database, configured: Settings, asked: Asked
-) -> None:
-    """Either all are placed, or it is proven that they cannot be, with the exact number."""
-    world, bodies = asked
-    tell(world)
-    with only(world, scratch) as index:
-        client = Client.of(create_app(configured, scratch, index))
-        for sent in bodies:
-            note(json.dumps(sent))
-            answered = client.post(f"{PATH}?dry_run=true", json=sent)
+            answered = standing.client.post(f"{PATH}?dry_run=true", json=sent)
             state = given_back(world, sent)
-            _check(state, sent, answered)
-            if answered.status == 409:
+            _check(standing, what_if(state, sent.get("what_if", {})), sent, answered)
+            if make is flat_fleet_with_bodies and answered.status == 409:
+                # It is proven, with the exact number.
                 (error,) = answered.json["errors"]
                 assert error["code"] == "berth.place.does_not_fit"
                 limits, most = _limits(sent), error["at_most"]
                 assert fit_together(state, limits, most, places(state, sent["request"])) is not None
+            if "what_if" not in sent:
+                _check_single(standing, sent)
+        _check_claim(standing, {**bodies[-1], "what_if": {}})
 
-
-@seed(SEED)
-@settings(max_examples=scaled(15))
-@given(seeded(fleet_with_bodies), seeded(lambda dice: dice))
-def test_a_dry_run_may_assume_something(
-    scratch: Database, configured: Settings, asked: Asked, dice: Dice
-) -> None:
-    """The answer is that of the world with the assumed changes."""
-    world, bodies = asked
-    tell(world)
-    with only(world, scratch) as index:
-        client = Client.of(create_app(configured, scratch, index))
-        for sent in bodies:
-            assumed = scenario(dice, world)
-            note(json.dumps({**sent, "what_if": assumed}))
-            imagined = what_if(given_back(world, sent), assumed)
-            answered = client.post(f"{PATH}?dry_run=true", json={**sent, "what_if": assumed})
-            if answered.status == 200:
-                # Copies have the uuids of the service's choice.
-                hosts = {each["host"] for each in answered.json["placements"].values()}
-                if hosts <= imagined.names.keys():
-                    _check(imagined, sent, answered)
-            else:
-                _check(imagined, sent, answered)
+    of_each()
 
 
 @seed(SEED)
 @settings(max_examples=scaled(40))
 @given(seeded(crowded_fleet_with_bodies))
 def test_consumers_of_one_call_get_what_they_get_one_after_another(
-    prepared: Path, asked: Asked
+    stand: Stand, asked: Asked
 ) -> None:
     """Each gets the best candidate of the state that those before it leave, also where only the
     hosts that were chosen are searched again."""
     world, bodies = asked
-    tell(world)
-    with snapshot_of(world, prepared) as snapshot:
-        for sent in bodies:
-            note(json.dumps(sent["request"]))
-            if (plan := plan_of(snapshot, sent["request"])) is None:
-                continue
-            order = Order("pack" if sent["order"]["seed"] % 2 else "spread")
-            taken, count = Counter[tuple[ProviderId, ClassId]](), 0
-            while count < COUNT_MAX:
-                state = with_usage(snapshot, taken)
-                one = choose(state, plan, order, 1, Limits(), Budget())
-                count += 1
-                together = choose(snapshot, plan, order, count, Limits(), Budget())
-                if isinstance(one, Short):
-                    assert isinstance(together, Short)
-                    break
-                taken.update(one.taken)
-                assert isinstance(together, Chosen)
-                assert together.taken == taken
+    standing = stand(world)
+    standing.note()
+    for sent in bodies[:3]:
+        note(json.dumps(sent["request"]))
+        consumers = [new_consumer(f"c{number}") for number in range(COUNT_MAX)]
+        order = {"by": ("pack", "spread")[sent["order"]["seed"] % 2], "seed": 1, "among": 512}
+        body = {"request": sent["request"], "order": order, "explain": False}
+        together = [
+            standing.client.post(f"{PATH}?dry_run=true", json={**body, "consumers": some})
+            for some in (consumers[: n + 1] for n in range(COUNT_MAX))
+        ]
+        alone: list[Any] = []
+        for number, consumer in enumerate(consumers):
+            one = standing.client.post(PATH, json={**body, "consumers": [consumer]})
+            assert one.status == together[number].status
+            if one.status != 200:
+                break
+            alone += one.json["placements"].values()
+            several = [*together[number].json["placements"].values()]
+            assert [each["allocations"] for each in several] == [
+                each["allocations"] for each in alone
+            ]
+        for consumer in consumers[: len(alone)]:
+            standing.client.delete(f"/allocations/{consumer['uuid']}")
 
 
-def _limits(sent: Body) -> BruteLimits:
-    return BruteLimits(sent.get("max_per", {}), sent.get("within"))
+def _limits(sent: Body) -> Limits:
+    return Limits(sent.get("max_per", {}), sent.get("within"))
 
 
-def _check(world: World, sent: Body, answered: Response) -> None:
+def _check(standing: Standing, world: World, sent: Body, answered: Response) -> None:
     """An answer, or a refusal, against plain loops."""
     asked, limits, count = sent["request"], _limits(sent), len(sent["consumers"])
     if answered.status == 200:
-        placed = _read(world, answered.json)
         assert [*answered.json["placements"]] == [each["uuid"] for each in sent["consumers"]]
+        placed = [standing.placed(each) for each in answered.json["placements"].values()]
         for number, each in enumerate(placed):
             assert each in places(after(world, placed[:number]), asked)
         assert are_within_limits(world, limits, placed)
@@ -209,7 +182,7 @@ def _check(world: World, sent: Body, answered: Response) -> None:
         note("too many states")
 
 
-def _is_known(counted: Counted, limits: BruteLimits) -> bool:
+def _is_known(counted: Counted, limits: Limits) -> bool:
     """Whether berth must know that something does not fit, even where it may miss that it does:
     hosts that share nothing and serve a request in ways of a simple structure (4.1)."""
     return (
@@ -220,61 +193,41 @@ def _is_known(counted: Counted, limits: BruteLimits) -> bool:
     )
 
 
-def _read(world: World, answer: Any) -> Sequence[Placed]:
-    return [
-        Placed(read_candidate(each, world), world.names[each["host"]])
-        for each in answer["placements"].values()
-    ]
+def _check_single(standing: Standing, sent: Body) -> None:
+    """A single consumer gets the one that `POST /candidates` shows first for the same order."""
+    order = {"by": "spread", "among": 512, **sent["order"]}
+    single = {**sent, "consumers": [new_consumer("c0")], "order": order}
+    single.pop("replace", None)
+    answered = standing.client.post(f"{PATH}?dry_run=true", json=single)
+    question = {"request": sent["request"], "order": order, "limit": 1}
+    first = standing.ask("candidates", **question)["candidates"]
+    if answered.status != 200:
+        assert answered.status == 400 or not first
+        return
+    (placement,) = answered.json["placements"].values()
+    if order["by"] != "any" or order.get("prefer"):
+        assert [each["score"]["total"] for each in first] == [placement["score"]["total"]]
+        assert [each["host"] for each in first] == [placement["host"]]
 
 
-def _check_claim(client: Client, world: World, sent: Body) -> None:
+def _check_claim(standing: Standing, sent: Body) -> None:
     """A dry run answers what the call does, and the consumers then hold it."""
-    dry, real = (client.post(f"{PATH}{query}", json=sent) for query in ("?dry_run=true", ""))
+    del sent["what_if"]
+    post = standing.client.post
+    dry, real = (post(f"{PATH}{query}", json=sent) for query in ("?dry_run=true", ""))
     assert dry.status == real.status
     if real.status != 200:
-        (refusal,), (due) = real.json["errors"], dry.json["errors"][0]
-        assert refusal["code"] == due["code"]
+        assert real.json["errors"][0]["code"] == dry.json["errors"][0]["code"]
         return
     assert real.json == dry.json
     for uuid, placement in real.json["placements"].items():
-        shown = client.get(f"/allocations/{uuid}").json["allocations"]
-        held = {provider: {"resources": each["resources"]} for provider, each in shown.items()}
-        assert held == placement["allocations"]
-    again = client.post(PATH, json=sent).json
+        shown = standing.client.get(f"/allocations/{uuid}").json["allocations"]
+        holding = {name: {"resources": each["resources"]} for name, each in shown.items()}
+        assert holding == placement["allocations"]
+    again = post(PATH, json=sent).json
     assert again["repeated"]
     placements = real.json["placements"]
     for placement in placements.values():
         for of_the_choice in ("score", "from"):
             placement.pop(of_the_choice, None)
     assert again["placements"] == placements
-
-
-@seed(SEED)
-@settings(max_examples=scaled(30))
-@given(seeded(fleet_with_bodies))
-def test_a_single_consumer_gets_the_first_candidate(
-    scratch: Database, configured: Settings, asked: Asked
-) -> None:
-    """The one that `POST /candidates` shows first for the same order."""
-    world, bodies = asked
-    tell(world)
-    with only(world, scratch) as index:
-        client = Client.of(create_app(configured, scratch, index))
-        for sent in bodies:
-            order = {"by": "spread", "among": 512, **sent["order"]}
-            consumers = [new_consumer("c0")]
-            single = {**sent, "consumers": consumers, "order": order}
-            single.pop("replace", None)
-            note(json.dumps(single))
-            answered = client.post(f"{PATH}?dry_run=true", json=single)
-            question = {"request": sent["request"], "order": order, "limit": 1}
-            first = client.post("/berth/v1/candidates", json=question).json["candidates"]
-            if answered.status != 200:
-                assert answered.status == 400 or not first
-                continue
-            (placement,) = answered.json["placements"].values()
-            del placement["consumer_generation"]
-            scored = order["by"] != "any" or bool(order.get("prefer"))
-            if scored:
-                assert [each["score"]["total"] for each in first] == [placement["score"]["total"]]
-                assert [each["host"] for each in first] == [placement["host"]]

@@ -8,11 +8,8 @@ from typing import Any, Final
 
 from hypothesis import given, note, seed, settings
 
-from berth.config import Settings
-from berth.edge.app import create_app
-from berth.store.engine.database import Database
-from tests.candidates.engine import only
-from tests.candidates.question_strategies import Dice, seeded
+from tests.candidates.engine import Stand
+from tests.candidates.strategies import Dice, seeded
 from tests.client import Client
 from tests.effort import SEED, scaled
 from tests.worlds import World, aggregate_uuid
@@ -51,33 +48,30 @@ def _line(dice: Dice, name: str) -> dict[str, Any]:
 @seed(SEED)
 @settings(max_examples=scaled(15))
 @given(seeded(bodies))
-def test_a_tree_is_as_the_last_body_says(
-    scratch: Database, configured: Settings, several: list[Body]
-) -> None:
+def test_a_tree_is_as_the_last_body_says(stand: Stand, several: list[Body]) -> None:
     """Whatever it was before: the tree that the answer shows and that a read shows; the changes
     name what came and went; a dry run writes nothing, and the same body again changes nothing."""
-    with only(World(()), scratch) as index:
-        client = Client.of(create_app(configured, scratch, index))
-        before: set[str] = set()
-        for lines in several:
-            note(json.dumps(lines))
-            sent = {"providers": lines, "remove_missing": True}
-            dry = client.put(f"{PATH}/root?dry_run=true", json=sent)
-            assert _names(client) == before
-            answered = client.put(f"{PATH}/root", json=sent)
-            assert answered.status in (200, 201), answered.text
-            assert _kinds(dry.json) == _kinds(answered.json)
-            names = {line["name"] for line in lines}
-            kinds = _kinds(answered.json)
-            assert {name for name, kind in kinds if kind == "create"} == names - before
-            assert {name for name, kind in kinds if kind == "remove"} == before - names
-            shown = client.get(f"{PATH}/root")
-            assert _as_sent(shown.json["providers"]) == _sorted(lines)
-            assert _as_sent(answered.json["providers"]) == _sorted(lines)
-            again = client.put(f"{PATH}/root", json=sent)
-            assert (again.status, again.json["changes"]) == (200, [])
-            assert again.headers["ETag"] == shown.headers["ETag"]
-            before = names
+    client = stand(World(())).client
+    before: set[str] = set()
+    for lines in several:
+        note(json.dumps(lines))
+        sent = {"providers": lines, "remove_missing": True}
+        dry = client.put(f"{PATH}/root?dry_run=true", json=sent)
+        assert _names(client) == before
+        answered = client.put(f"{PATH}/root", json=sent)
+        assert answered.status in (200, 201), answered.text
+        assert _kinds(dry.json) == _kinds(answered.json)
+        names = {line["name"] for line in lines}
+        kinds = _kinds(answered.json)
+        assert {name for name, kind in kinds if kind == "create"} == names - before
+        assert {name for name, kind in kinds if kind == "remove"} == before - names
+        shown = client.get(f"{PATH}/root")
+        assert _as_sent(shown.json["providers"]) == _sorted(lines)
+        assert _as_sent(answered.json["providers"]) == _sorted(lines)
+        again = client.put(f"{PATH}/root", json=sent)
+        assert (again.status, again.json["changes"]) == (200, [])
+        assert again.headers["ETag"] == shown.headers["ETag"]
+        before = names
 
 
 def _names(client: Client) -> set[str]:

@@ -14,13 +14,12 @@ import pytest
 
 from berth.api.environ import CONTEXT
 from berth.api.request import Request
-from berth.candidates import CandidatesRequest
+from berth.candidates import CandidatesRequest, RequestGroup
 from berth.edge.context import Context
 from berth.edge.empty_answers import LOG, REST_S, WAITING_MAX, EmptyAnswers
 from tests.api import configured
-from tests.candidates.engine import request_of, snapshot_of
+from tests.candidates.engine import snapshot_of
 from tests.client import Client, wsgi_environ
-from tests.queries import parse_query
 from tests.world_over_http import built_over_http
 from tests.worlds import world
 
@@ -114,7 +113,7 @@ def test_it_can_be_switched_off(tmp_path: Path, log: Kept) -> None:
 
 def noted() -> tuple[CandidatesRequest, Request]:
     """A request that nothing fits."""
-    wanted = request_of(parse_query("resources=VCPU:99", 39))
+    wanted = CandidatesRequest(groups=(RequestGroup("", resources=(("VCPU", 99),)),))
     environ = wsgi_environ(
         "GET", "/allocation_candidates?resources=VCPU:99", [], None, script_name=""
     )

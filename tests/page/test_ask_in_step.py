@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from tests.candidates.question_strategies import Dice, fleet, request
+from tests.candidates.strategies import Dice, fleet, request
 from tests.client import Client
 from tests.e2e.serving import Service
 from tests.effort import SEED

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tests.candidates.question_strategies import Dice, fleet, query
+from tests.candidates.strategies import Dice, fleet, query
 from tests.client import Client
 from tests.e2e.serving import Service
 from tests.effort import SEED
