@@ -55,7 +55,7 @@ def standing(fleet: World, stand: Stand, request: pytest.FixtureRequest) -> Iter
         yield stand(fleet).client
 
 
-@pytest.mark.parametrize(("item", "due"), cases())
+@pytest.mark.parametrize(("item", "due"), [*cases()])
 def test_a_query_is_answered_as_recorded(
     stand: Stand, request: pytest.FixtureRequest, item: Item, due: Item
 ) -> None:
