@@ -11,7 +11,7 @@ import pytest
 
 from berth.api.berth_v1.asking import WARNINGS_MAX
 from tests.api import configured
-from tests.client import Client, Response
+from tests.client import Client
 from tests.world_over_http import built_over_http
 from tests.worlds import aggregate_uuid, consumer_uuid, provider_uuid, world
 
@@ -95,18 +95,11 @@ def test_an_answer(fleet: Client) -> None:
     assert fleet.delete(consumer).status == 204
 
 
-def test_the_defaults(fleet: Client) -> None:
-    """`any` shows no scores; all that fits is in the answer."""
-    answer = ask(fleet, VCPU)
-    assert sorted(texts(answer)) == ["cn1: numa1 VCPU=1", "cn1: numa2 VCPU=1", "cn2: numa3 VCPU=1"]
-    assert (answer["complete"], answer["more"]) == (True, False)
-    assert not any("score" in each for each in answer["candidates"])
-
-
-@pytest.mark.parametrize("order", [{}, {"by": "spread"}])
+@pytest.mark.parametrize("order", [None, {"by": "spread"}])
 @pytest.mark.parametrize(
     ("limits", "count", "more"),
     [
+        ({}, 3, False),
         ({"limit": 2}, 2, True),
         ({"limit": 3}, 3, False),
         ({"per_host": 1}, 2, True),
@@ -117,11 +110,15 @@ def test_the_defaults(fleet: Client) -> None:
     ids=str,
 )
 def test_limits(
-    fleet: Client, order: dict[str, Any], limits: dict[str, int], count: int, more: bool
+    fleet: Client, order: dict[str, Any] | None, limits: dict[str, int], count: int, more: bool
 ) -> None:
-    """`more` says whether one of them left anything out."""
-    answer = ask(fleet, VCPU, order=order, **limits)
-    assert (len(answer["candidates"]), answer["more"]) == (count, more)
+    """`more` says whether one of them left anything out; without an order there are no scores."""
+    answer = ask(fleet, VCPU, **limits, **({} if order is None else {"order": order}))
+    shown = texts(answer)
+    assert {*shown} <= {"cn1: numa1 VCPU=1", "cn1: numa2 VCPU=1", "cn2: numa3 VCPU=1"}
+    assert (len({*shown}), len(shown)) == (count, count)
+    assert (answer["complete"], answer["more"]) == (True, more)
+    assert all(("score" in each) is (order is not None) for each in answer["candidates"])
 
 
 def test_several_groups_may_forbid_one_trait(fleet: Client) -> None:
@@ -150,10 +147,11 @@ def test_a_candidate_of_a_pool_alone_is_at_no_host_that_the_request_excludes(
 ) -> None:
     """By traits and aggregates of the host too: the pool's own root does not meet them."""
     disk = {"groups": {"": {"resources": {"DISK_GB": 10}}}}
-    green = ask(fleet, {**disk, "host": {"required": ["CUSTOM_GREEN"]}})
-    assert texts(green) == ["cn1: pool DISK_GB=10"]
-    numa = ask(fleet, {**disk, "host": {"anywhere": ["!HW_NUMA_ROOT"]}})
-    assert texts(numa) == ["pool: pool DISK_GB=10"]
+    for host, due in (
+        ({"required": ["CUSTOM_GREEN"]}, "cn1: pool DISK_GB=10"),
+        ({"anywhere": ["!HW_NUMA_ROOT"]}, "pool: pool DISK_GB=10"),
+    ):
+        assert texts(ask(fleet, {**disk, "host": host})) == [due]
 
 
 def test_summaries_are_those_of_the_old_route(fleet: Client) -> None:
@@ -164,6 +162,11 @@ def test_summaries_are_those_of_the_old_route(fleet: Client) -> None:
     assert answer["provider_summaries"] == old
     assert set(old) == {provider_uuid(each.name) for each in FLEET.providers}
     assert "provider_summaries" not in ask(fleet, {"query": query})
+    # The member is there whenever it is asked for.
+    huge = {"groups": {"": {"resources": {"VCPU": 9999}}}}
+    for host in ({}, {"member_of": ["zone=none"]}):
+        answer = ask(fleet, {**huge, "host": host}, summaries=True)
+        assert (answer["candidates"], answer["provider_summaries"]) == ([], {})
 
 
 def test_the_first_alternative_with_a_candidate_counts(fleet: Client) -> None:
@@ -337,139 +340,6 @@ def test_a_split_shows_what_each_provider_gives(fleet: Client) -> None:
     assert len(answer["provider_summaries"]) == 3
 
 
-def refusal(answered: Response) -> tuple[int, str | None, str | None]:
-    """Status, code and pointer."""
-    return answered.status, answered.code, answered.json["errors"][0].get("pointer")
-
-
-def spoiled(**members: Any) -> dict[str, Any]:
-    """A body with some other members."""
-    return {"request": VCPU, **members}
-
-
-INVALID: Final = "berth.request.invalid"
-TOO_LARGE: Final = "berth.request.too_large"
-NAME: Final = "berth.name.unknown"
-PREFER: Final = {"weight": 1, "required": ["CUSTOM_GREEN"]}
-
-
-@pytest.mark.parametrize(
-    ("body", "code", "pointer"),
-    [
-        ([], INVALID, ""),
-        ({}, INVALID, ""),
-        ({"request": []}, INVALID, "/request"),
-        (spoiled(limits=1), INVALID, "/limits"),
-        (spoiled(limit=0), INVALID, "/limit"),
-        (spoiled(limit=1.0), INVALID, "/limit"),
-        (spoiled(limit="1"), INVALID, "/limit"),
-        (spoiled(limit=None), INVALID, "/limit"),
-        (spoiled(limit=True), INVALID, "/limit"),
-        (spoiled(limit=10_001), INVALID, "/limit"),
-        (spoiled(per_host=0), INVALID, "/per_host"),
-        (spoiled(summaries=1), INVALID, "/summaries"),
-        (spoiled(order=[]), INVALID, "/order"),
-        (spoiled(order={"by": "best"}), INVALID, "/order/by"),
-        (spoiled(order={"by": "preserve"}), INVALID, "/order"),
-        (spoiled(order={"weight": -1}), INVALID, "/order/weight"),
-        (spoiled(order={"weight": float("nan")}), INVALID, "/order/weight"),
-        (spoiled(order={"weight": float("inf")}), INVALID, "/order/weight"),
-        (spoiled(order={"weight": "1"}), INVALID, "/order/weight"),
-        (spoiled(order={"classes": {"VCPU": -1}}), INVALID, "/order/classes/VCPU"),
-        (spoiled(order={"classes": {"VCPU": float("nan")}}), INVALID, "/order/classes/VCPU"),
-        (spoiled(order={"classes": {"CUSTOM_NO": 1}}), NAME, "/order/classes/CUSTOM_NO"),
-        (spoiled(order={"seed": -1}), INVALID, "/order/seed"),
-        (spoiled(order={"seed": 2**64}), INVALID, "/order/seed"),
-        (spoiled(order={"among": 0}), INVALID, "/order/among"),
-        (spoiled(order={"prefer": [{}]}), INVALID, "/order/prefer/0"),
-        (spoiled(order={"prefer": [{**PREFER, "of": "_A"}]}), INVALID, "/order/prefer/0/of"),
-        (
-            spoiled(order={"prefer": [{"weight": float("-inf")}]}),
-            INVALID,
-            "/order/prefer/0/weight",
-        ),
-        (
-            spoiled(order={"prefer": [PREFER, {"weight": 1, "required": ["CUSTOM_NO"]}]}),
-            NAME,
-            "/order/prefer/1/required/0",
-        ),
-        (
-            spoiled(order={"prefer": [{"weight": 1, "required": ["A", "!A"]}]}),
-            INVALID,
-            "/order/prefer/0/required/0",
-        ),
-        (spoiled(order={"prefer": [PREFER] * 17}), TOO_LARGE, "/order/prefer"),
-        (spoiled(what_if={"drains": []}), INVALID, "/what_if/drains"),
-        (spoiled(what_if={"without_consumers": ["x"]}), INVALID, "/what_if/without_consumers/0"),
-        (
-            spoiled(what_if={"allocation_ratio": [{"resource_class": "CUSTOM_NO", "ratio": 1}]}),
-            NAME,
-            "/what_if/allocation_ratio/0/resource_class",
-        ),
-        (
-            spoiled(what_if={"add_hosts": [{"like": "cn1", "count": 0}]}),
-            INVALID,
-            "/what_if/add_hosts/0/count",
-        ),
-        (
-            spoiled(what_if={"add_hosts": [{"like": "cn1", "count": 9_999}] * 2}),
-            TOO_LARGE,
-            "/what_if/add_hosts",
-        ),
-        ({"request": {"groups": {"": {}}}}, INVALID, "/request/groups/"),
-        ({"request": {"query": "resources=CUSTOM_NO:1"}}, NAME, "/request/query"),
-        (
-            {"request": {"groups": {"_A": {"resources": {"CUSTOM_NO": 1}}}}},
-            NAME,
-            "/request/groups/_A/resources/CUSTOM_NO",
-        ),
-        (
-            {"request": {**VCPU, "host": {"required": ["CUSTOM_GREEN", ["CUSTOM_NO", "A"]]}}},
-            NAME,
-            "/request/host/required/1/0",
-        ),
-        (
-            {
-                "request": {
-                    "groups": {"": VCPU["groups"][""], "_A": {"resources": {"VCPU": 1}}},
-                    "apart": [{"groups": ["", "_A"], "at": "CUSTOM_NO"}],
-                }
-            },
-            NAME,
-            "/request/apart/0/at",
-        ),
-        (
-            {"request": {**VCPU, "host": {"not_in": ["x"] * 10_001}}},
-            TOO_LARGE,
-            "/request/host/not_in",
-        ),
-        (
-            {"request": {"groups": {str(n): VCPU["groups"][""] for n in range(65)}}},
-            TOO_LARGE,
-            "/request/groups",
-        ),
-    ],
-    ids=lambda value: str(value)[:70],
-)
-def test_what_is_refused(fleet: Client, body: Any, code: str, pointer: str) -> None:
-    """400 with a pointer, and nothing computed."""
-    assert refusal(fleet.post(PATH, json=body)) == (400, code, pointer)
-
-
-def test_an_unknown_name_comes_with_a_suggestion(fleet: Client) -> None:
-    """`did_you_mean` names those that somebody may have meant."""
-    request = {"groups": {"": {"resources": {"VCPU": 1}, "required": ["CUSTOM_GREN"]}}}
-    answered = fleet.post(PATH, json={"request": request})
-    assert answered.json["errors"][0]["did_you_mean"][0] == "CUSTOM_GREEN"
-
-
-@pytest.mark.parametrize("text", ["", "{", '{"request": {"groups": NaN}}', "[" * 40 + "]" * 40])
-def test_a_body_that_is_no_request(fleet: Client, text: str) -> None:
-    """Malformed JSON, and JSON that is nested too deeply."""
-    answered = fleet.post(PATH, body=text.encode(), headers={"Content-Type": "application/json"})
-    assert (answered.status, answered.code) == (400, INVALID)
-
-
 def test_without_time_there_is_no_answer(tmp_path_factory: pytest.TempPathFactory) -> None:
     """503 with `Retry-After`, not an empty list."""
     folder = tmp_path_factory.mktemp("hurried")
@@ -479,18 +349,6 @@ def test_without_time_there_is_no_answer(tmp_path_factory: pytest.TempPathFactor
             answered = client.post(PATH, json={"request": VCPU, "order": order})
             assert (answered.status, answered.code) == (503, "berth.search.gave_up")
             assert answered.headers["Retry-After"] == "1"
-
-
-def test_who_may_ask(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Services, administrators and auditors."""
-    client = configured.serve(tmp_path_factory.mktemp("asking"))
-    statuses = {
-        roles: client.post(
-            PATH, json={"request": VCPU}, headers={"X-Auth-Token": "alice:web", "X-Roles": roles}
-        ).status
-        for roles in ("auditor", "service", "admin", "reader", "member")
-    }
-    assert statuses == {"auditor": 200, "service": 200, "admin": 200, "reader": 403, "member": 403}
 
 
 def test_in_tree_of_the_unnamed_group_turns_sharing_off(fleet: Client) -> None:
@@ -503,3 +361,32 @@ def test_in_tree_of_the_unnamed_group_turns_sharing_off(fleet: Client) -> None:
         request["groups"]["_D"]["in_tree"] = [*trees, "pool"]
         assert ask(fleet, request)["candidates"] != []
     assert ask(fleet, {"groups": {"": {"resources": disk}}})["candidates"] != []
+
+
+EMPTY: Final[tuple[tuple[dict[str, Any], bool], ...]] = (
+    ({"groups": {"": {"resources": {"VCPU": 1}, "in_tree": []}}}, False),
+    ({"groups": {"": {"resources": {"VCPU": 1}, "under": []}}}, False),
+    ({**VCPU, "host": {"in": []}}, False),
+    ({**VCPU, "host": {"in": [["cn1"], []]}}, False),
+    (
+        {
+            "groups": {
+                "": {"resources": {"VCPU": 1}, "not_under": [], "required": [], "member_of": []}
+            }
+        },
+        True,
+    ),
+    ({"groups": {"": {"resources": {"VCPU": 1}, "split": {}}}, "together": [], "apart": []}, True),
+    ({**VCPU, "host": {"required": [], "anywhere": []}}, True),
+    ({**VCPU, "host": {"member_of": [], "not_in": []}, "tolerate": []}, True),
+)
+
+
+@pytest.mark.parametrize(("request_", "fits"), EMPTY, ids=str)
+def test_an_empty_list_of_what_must_match_matches_nothing(
+    fleet: Client, request_: Any, fits: bool
+) -> None:
+    """An empty list of anything else has no effect."""
+    assert bool(ask(fleet, request_)["candidates"]) is fits
+    verdict = fleet.post("/berth/v1/explain", json={"request": request_}).json["verdict"]
+    assert (verdict == "fits") is fits

@@ -7,10 +7,11 @@ Source: spec/beyond.md 6.2. What the events say of random histories is in `test_
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,13 +28,16 @@ from berth.model.errors import DatabaseUnavailable
 from berth.model.ids import AggregateUUID
 from berth.store.engine import journal
 from berth.store.engine.database import Database
+from berth.store.identity import renew_identity
 from berth.store.labels import replace_labels
 from tests.api.answers import assert_refused
 from tests.api.berth_v1.test_fleet import lines_of
 from tests.api.claims import consumer
+from tests.api.configured import serve
 from tests.api.worlds import done, new_name, new_uuid, provider
 from tests.candidates.engine import copy_of
 from tests.client import ADMIN, Client, Response, WSGITransport, wsgi_environ
+from tests.fresh import opened_at
 
 PATH = "/berth/v1/changes"
 FLEET = "/berth/v1/fleet"
@@ -57,6 +61,12 @@ def events_of(answer: Response) -> tuple[list[dict[str, Any]], str]:
     *events, closing = map(json.loads, answer.text.splitlines())
     assert closing["events"] == len(events)
     return events, closing["revision"]
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Client:
+    """A service of this module; histories on each engine are in test_following.py."""
+    return serve(tmp_path_factory.mktemp("changes"))
 
 
 def test_many_events_are_sent_in_several_pieces(
@@ -113,11 +123,9 @@ def test_a_renamed_class_is_a_change_of_who_has_it(api: Client) -> None:
     assert other not in told
 
 
-def test_a_revision_is_required_and_must_be_known(api: Client) -> None:
-    """Each refusal says what to do."""
-    assert_refused(api.get(PATH), 400, code="berth.request.invalid")
+def test_a_revision_must_be_of_this_database(api: Client) -> None:
+    """Others are refused; so is what is none (test_refused.py)."""
     assert_refused(ask(api, "b1.AAAAAAAAAAAB"), 400, code="berth.revision.foreign")
-    assert_refused(ask(api, revision(api), wait=61), 400, code="berth.request.invalid")
 
 
 def test_a_poll_waits_for_a_change(api: Client) -> None:
@@ -131,6 +139,32 @@ def test_a_poll_waits_for_a_change(api: Client) -> None:
             time.sleep(0.05)
     events, _ = events_of(poll.result())
     assert [each["change"] for each in events if each.get("uuid") == host] == ["usage"]
+
+
+def test_a_revision_of_the_time_after_a_restored_backup(
+    client: Client, settings: Settings, tmp_path: Path
+) -> None:
+    """It is ahead of the clock, so the fleet must be read again; once the operator has given the
+    database a new identity, even one of before is of another database."""
+    provider(client, {"VCPU": 8})
+    before = revision(client)
+    with closing(sqlite3.connect(tmp_path / "berth.db")) as connection:
+        connection.execute(f"VACUUM INTO '{tmp_path}/backup.db'")
+    provider(client, {"VCPU": 8})
+    later = revision(client)
+    backup = opened_at(f"sqlite:///{tmp_path}/backup.db")
+    try:
+        restored = Client.of(create_app(settings, backup, Index(backup)))
+        assert events_of(ask(restored, before)) == ([], before)
+        ahead = ask(restored, later)
+        assert (ahead.status, ahead.code) == (410, "berth.revision.gone")
+        renew_identity(backup)
+        for known in (before, later):
+            foreign = ask(restored, known)
+            assert (foreign.status, foreign.code) == (400, "berth.revision.foreign")
+        assert revision(restored) != before
+    finally:
+        backup.dispose()
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +190,6 @@ def served(scratch: Database, configured: Settings) -> tuple[Database, Client]:
     return scratch, Client.of(create_app(configured, scratch, Index(scratch)))
 
 
-@pytest.mark.engines("sqlite")
 class TestAlone:
     """Nobody else writes."""
 

@@ -285,24 +285,65 @@ def test_candidates_say_why_there_are_none(fleet: Client) -> None:
     assert [each["verdict"] for each in several["alternatives"]] == ["used_up", "used_up"]
 
 
-@pytest.mark.parametrize(
-    ("members", "pointer"),
-    [
-        ({"nearest_max": 51}, "/nearest_max"),
-        ({"nearest_max": 1.0}, "/nearest_max"),
-        ({"relaxations": 1}, "/relaxations"),
-        ({"paint": "yes"}, "/paint"),
-        ({"seconds": 0}, "/seconds"),
-        ({"seconds": "1"}, "/seconds"),
-        ({"order": {}}, "/order"),
-        ({"what_if": {"add_hosts": 1}}, "/what_if/add_hosts"),
-        ({"request": {"groups": {"": {}}}}, "/request/groups/"),
-    ],
-    ids=str,
+GRAMMAR: Final[dict[str, Any]] = {
+    "groups": {
+        "": {
+            "resources": {"VCPU": 8, "MEMORY_MB": 16384, "DISK_GB": 40},
+            "required": ["HW_CPU_X86_AVX2", "!CUSTOM_OLD", ["STORAGE_DISK_SSD", "CUSTOM_B"]],
+            "split": {"VCPU": {"min": 2, "step": 2, "parts": 2}},
+        },
+        "_GPU0": {"resources": {"VGPU": 1}, "under": ["cn7"], "in_tree": ["cn7"]},
+        "_GPU1": {"resources": {"VGPU": 1}, "not_under": ["cn7_pci_0000_81_00_0"]},
+    },
+    "host": {
+        "required": ["COMPUTE_VOLUME_MULTI_ATTACH"],
+        "anywhere": ["!CUSTOM_FAULTY"],
+        "member_of": [["zone=z1", "zone=z2"], "!tenant=reserved"],
+        "in": ["cn7"],
+        "not_in": ["cn1", "cn2"],
+    },
+    "together": [{"groups": ["_GPU0", "_GPU1"], "at": "HW_NUMA_ROOT"}],
+    "apart": [{"groups": ["_GPU0", "_GPU1"], "at": "provider"}],
+    "tolerate": ["firmware"],
+}
+TREE, RACK = "4e8e5957-649f-477b-9e5b-f1f75b21c03c", "0d1c7d2e-5f0b-4a2c-9a60-6a2d1b0a1a11"
+QUERY: Final = (
+    "resources_A=VCPU:2&required_A=HW_CPU_X86_AVX2,!CUSTOM_OLD&required_A=in:CUSTOM_B,CUSTOM_C"
+    f"&in_tree_A={TREE}&resources_B=VGPU:1&member_of_B=!{RACK}&resources=DISK_GB:10"
+    "&root_required=CUSTOM_HOST,!CUSTOM_POOL&group_policy=isolate&same_subtree=_B,_A&limit=7"
 )
-def test_what_is_wrong_is_named(fleet: Client, members: dict[str, Any], pointer: str) -> None:
-    """400 with a pointer."""
-    answered = fleet.post(PATH, json={"request": REQUEST, **members})
-    assert answered.status == 400
-    (error,) = answered.json["errors"]
-    assert error["pointer"] == pointer
+TRANSLATED: Final[dict[str, Any]] = {
+    "groups": {
+        "_A": {
+            "resources": {"VCPU": 2},
+            "required": ["HW_CPU_X86_AVX2", ["CUSTOM_B", "CUSTOM_C"], "!CUSTOM_OLD"],
+            "in_tree": [TREE],
+        },
+        "_B": {"resources": {"VGPU": 1}, "member_of": [f"!{RACK}"]},
+        "": {"resources": {"DISK_GB": 10}},
+    },
+    "host": {"required": ["CUSTOM_HOST", "!CUSTOM_POOL"]},
+    "together": [{"groups": ["_A", "_B"], "at": "subtree"}],
+    "apart": [{"groups": ["_A", "_B"], "at": "provider"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("sent", "due"),
+    [
+        (GRAMMAR, GRAMMAR),
+        ({**GRAMMAR, "host": {"in": [["cn7"], [], ["cn8"]]}}, None),
+        ({**GRAMMAR, "host": {"anywhere": [["CUSTOM_FAULTY"]]}},
+         {**GRAMMAR, "host": {"anywhere": ["CUSTOM_FAULTY"]}}),
+        ({"query": QUERY}, TRANSLATED),
+        # As it was pasted.
+        ({"query": f"/allocation_candidates?{QUERY}"}, TRANSLATED),
+    ],
+)  # fmt: skip
+def test_a_request_is_shown_as_it_was_read(fleet: Client, sent: Any, due: Any) -> None:
+    """Every member survives reading and writing; those that say nothing are left out, and each
+    parameter of a query has its place."""
+    answer = explained(fleet, sent, relaxations=False)
+    assert answer["request"] == (sent if due is None else due)
+    if "query" in sent:
+        assert {each["at"] for each in answer["warnings"]} >= {"/request/query"}

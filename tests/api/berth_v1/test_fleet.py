@@ -6,12 +6,20 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.api.answers import assert_refused
+import pytest
+
 from tests.api.claims import consumer
+from tests.api.configured import serve
 from tests.api.worlds import done, new_name, provider
 from tests.client import Client, Response
 
 PATH = "/berth/v1/fleet"
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Client:
+    """A service of this module."""
+    return serve(tmp_path_factory.mktemp("fleet"))
 
 
 def lines_of(answer: Response) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -70,7 +78,6 @@ def test_the_client_says_what_to_show(api: Client) -> None:
     _, lines = lines_of(api.get(f"{PATH}?include="))
     (line,) = (each for each in lines if each["uuid"] == host)
     assert line.keys() == {"uuid", "name", "parent", "root", "generation"}
-    assert_refused(api.get(f"{PATH}?include=secrets"), 400, code="berth.request.invalid")
 
 
 def test_whoever_has_it_is_told_so(api: Client) -> None:

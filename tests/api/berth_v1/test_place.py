@@ -145,44 +145,31 @@ def test_the_same_call_again_answers_the_same_and_writes_nothing(fleet: Client) 
     assert (dry["repeated"], dry["placements"]) == (True, again["placements"])
 
 
-def test_a_call_with_one_try_can_be_repeated(fleet: Client) -> None:
-    """Its only claim fails because its consumer exists: that is no lost race."""
-    sent = body(tries=1)
-    place(fleet, sent)
-    assert place(fleet, sent)["repeated"]
-
-
 def test_another_body_for_a_consumer_that_holds_something_is_refused(fleet: Client) -> None:
-    """It names the consumers, and nothing is written for the others."""
-    sent = body()
-    place(fleet, sent)
-    new, (old,) = consumer(), sent["consumers"]
-    refusal = error(fleet.post(PATH, json={**sent, "consumers": [new, old]}))
-    assert (refusal["code"], refusal["consumers"]) == ("berth.consumer.holds", [old["uuid"]])
-    assert held(fleet, new["uuid"]) == {}
-    dry = error(fleet.post(f"{PATH}?dry_run=true", json={**sent, "tries": 2}))
-    assert dry["code"] == "berth.consumer.holds"
-
-
-def test_a_consumer_that_was_released_is_placed_again(fleet: Client) -> None:
-    """Its earlier placement counts for nothing."""
-    sent = body()
-    (uuid,) = [each["uuid"] for each in sent["consumers"]]
-    place(fleet, sent)
-    assert fleet.delete(f"/allocations/{uuid}").status == 204
-    assert error(fleet.get(f"/berth/v1/placements/{uuid}"), 404)["code"] == "berth.not_found"
-    assert not place(fleet, sent)["repeated"]
-    assert fleet.get(f"/berth/v1/placements/{uuid}").status == 200
-
-
-def test_a_call_is_not_repeated_for_some_of_its_consumers(fleet: Client) -> None:
-    """One was released: the other one has something already."""
-    sent = body(2)
+    """It names the consumers, and nothing is written for the others. A call with one try can be
+    repeated: that its consumer exists is no lost race. So it is not for some of its consumers, and
+    the placement of one that was released counts for nothing."""
+    sent = body(2, tries=1)
     gone, kept = place(fleet, sent)["placements"]
+    assert place(fleet, sent)["repeated"]
+    new = consumer()
+    old = sent["consumers"][1]
+    for path, refused, due in (
+        (PATH, {**sent, "consumers": [new, old]}, [kept]),
+        (f"{PATH}?dry_run=true", {**sent, "tries": 2}, [gone, kept]),
+    ):
+        refusal = error(fleet.post(path, json=refused))
+        assert (refusal["code"], refusal["consumers"]) == ("berth.consumer.holds", due)
+    assert held(fleet, new["uuid"]) == {}
     assert fleet.delete(f"/allocations/{gone}").status == 204
+    assert error(fleet.get(f"/berth/v1/placements/{gone}"), 404)["code"] == "berth.not_found"
     refusal = error(fleet.post(PATH, json=sent))
     assert (refusal["code"], refusal["consumers"]) == ("berth.consumer.holds", [kept])
     assert held(fleet, gone) == {}
+    assert fleet.delete(f"/allocations/{kept}").status == 204
+    assert not place(fleet, sent)["repeated"]
+    for uuid in (new_uuid(), "job-17"):
+        assert error(fleet.get(f"/berth/v1/placements/{uuid}"), 404)["code"] == "berth.not_found"
 
 
 def test_a_placement_ends_when_the_consumer_changes(fleet: Client) -> None:
@@ -296,20 +283,15 @@ def test_a_consumer_is_moved(fleet: Client) -> None:
 
 
 def test_a_dry_run_answers_the_same_and_writes_nothing(fleet: Client) -> None:
-    """With the same seed."""
+    """With the same seed; it may assume something, which a call may not (test_refused.py)."""
     sent = body(3, order={"by": "spread", "seed": 7}, max_per={"host": 1})
     dry = place(fleet, sent, "?dry_run=true")
     assert not any(held(fleet, each["uuid"]) for each in sent["consumers"])
     assert place(fleet, sent, "?dry_run=false") == dry
     assert all(held(fleet, each["uuid"]) for each in sent["consumers"])
-
-
-def test_what_if_is_for_dry_runs(fleet: Client) -> None:
-    """An assumption is never claimed."""
     sent = body(5, max_per={"host": 1}, what_if={"add_hosts": [{"like": "cn1", "count": 1}]})
     answer = place(fleet, sent, "?dry_run=true")
     assert len({each["host"] for each in answer["placements"].values()}) == 5
-    assert error(fleet.post(PATH, json=sent), 400)["pointer"] == "/what_if"
 
 
 def test_the_first_alternative_that_has_places_counts(fleet: Client) -> None:
@@ -337,104 +319,51 @@ def test_hosts_whose_drain_is_tolerated_count(fleet: Client) -> None:
         assert fleet.delete(drain).status == 204
 
 
-def test_warnings_name_what_does_not_exist(fleet: Client) -> None:
-    """A provider that is excluded may have gone."""
-    answer = place(fleet, body(request={**VCPU, "host": {"not_in": ["gone"]}}))
-    (warning,) = answer["warnings"]
-    assert warning == {
-        "code": "unknown_provider",
-        "at": "/request/host/not_in/0",
-        "reference": "gone",
-    }
+UNKNOWN_HOST: Final = {"code": "unknown_provider", "at": "/request/host/not_in/0", "reference": "x"}
 
 
-def test_a_label_that_no_aggregate_has_is_warned_of(fleet: Client) -> None:
-    """Each host is alone in its group then, which is hardly what the caller meant."""
-    sent = body(2, within="racks", max_per={"rak": 1, "rack": 2, "host": 2})
-    refused = fleet.post(PATH, json={**sent, "explain": False})
-    assert error(refused)["code"] == "berth.place.does_not_fit"
-    unknown = [
-        {"code": "unknown_label", "at": "/max_per/rak", "reference": "rak"},
-        {"code": "unknown_label", "at": "/within", "reference": "racks"},
-    ]
-    assert refused.json["warnings"] == unknown
-    del sent["max_per"]
-    assert place(fleet, sent)["warnings"] == unknown[1:]
-    assert place(fleet, body(2, within="rack", max_per={"host": 1}))["warnings"] == []
-
-
-def test_a_refusal_warns_of_what_does_not_exist(fleet: Client) -> None:
-    """Else a host that is misspelt reads as one that is full."""
-    sent = body(request={**VCPU, "host": {"in": ["cn11"]}}, explain=False)
-    refused = fleet.post(PATH, json=sent)
-    assert error(refused)["code"] == "berth.place.does_not_fit"
-    (warning,) = refused.json["warnings"]
-    assert (warning["code"], warning["reference"]) == ("unknown_provider", "cn11")
+@pytest.mark.parametrize(
+    ("sent", "warnings"),
+    [
+        # A provider that is excluded may have gone; a host that is misspelt reads as a full one.
+        (body(request={**VCPU, "host": {"not_in": ["x"]}}), [UNKNOWN_HOST]),
+        (
+            body(request={**VCPU, "host": {"in": ["cn11"]}}),
+            [{"code": "unknown_provider", "at": "/request/host/in/0", "reference": "cn11"}],
+        ),
+        # Each host is alone in its group then, which is hardly what the caller meant.
+        (
+            body(2, within="racks"),
+            [{"code": "unknown_label", "at": "/within", "reference": "racks"}],
+        ),
+        (
+            body(2, within="racks", max_per={"rak": 1, "rack": 2, "host": 2}),
+            [
+                {"code": "unknown_label", "at": "/max_per/rak", "reference": "rak"},
+                {"code": "unknown_label", "at": "/within", "reference": "racks"},
+            ],
+        ),
+        (body(2, within="rack", max_per={"host": 1}), []),
+    ],
+)
+def test_warnings_name_what_does_not_exist(fleet: Client, sent: Any, warnings: Any) -> None:
+    """With an answer, and with a refusal."""
+    answered = fleet.post(PATH, json={**sent, "explain": False})
+    assert answered.status == 200 or error(answered)["code"] == "berth.place.does_not_fit"
+    assert answered.json["warnings"] == warnings
 
 
 def test_a_refusal_names_the_limits_in_effect(fleet: Client) -> None:
     """Hosts fit, so only these are the reason."""
-    detail = error(fleet.post(PATH, json=body(4, max_per={"rack": 1})))["detail"]
-    assert "At most 3 of the 4 consumers fit with max_per rack=1." in detail
-    detail = error(fleet.post(PATH, json=body(9, max_per={"host": 5}, within="rack")))["detail"]
-    assert "At most 8 of the 9 consumers fit with max_per host=5 and within rack." in detail
-
-
-@pytest.mark.parametrize(
-    ("members", "pointer", "code"),
-    [
-        ({"consumers": []}, "/consumers", "berth.request.invalid"),
-        ({"consumers": [consumer("u")]}, "/consumers/0/uuid", "berth.request.invalid"),
+    for count, limits, said in (
+        (4, {"max_per": {"rack": 1}}, "At most 3 of the 4 consumers fit with max_per rack=1."),
         (
-            {"consumers": [consumer() for _ in range(257)]},
-            "/consumers",
-            "berth.request.too_large",
+            9,
+            {"max_per": {"host": 5}, "within": "rack"},
+            "At most 8 of the 9 consumers fit with max_per host=5 and within rack.",
         ),
-        ({"consumers": [consumer("1" * 32)] * 2}, "/consumers/1/uuid", "berth.request.invalid"),
-        ({"consumers": [{"uuid": "1" * 32}]}, "/consumers/0", "berth.request.invalid"),
-        (
-            {"consumers": [consumer(consumer_generation=1)]},
-            "/consumers/0/consumer_generation",
-            "berth.request.invalid",
-        ),
-        ({"replace": True}, "/consumers/0", "berth.request.invalid"),
-        ({"lease_seconds": 0}, "/lease_seconds", "berth.request.invalid"),
-        ({"lease_seconds": 86_401}, "/lease_seconds", "berth.request.invalid"),
-        ({"lease_seconds": 60.0}, "/lease_seconds", "berth.request.invalid"),
-        ({"max_per": {"host": 0}}, "/max_per/host", "berth.request.invalid"),
-        ({"max_per": {"Rack": 1}}, "/max_per/Rack", "berth.request.invalid"),
-        ({"within": ""}, "/within", "berth.request.invalid"),
-        ({"tries": 33}, "/tries", "berth.request.invalid"),
-        ({"dry_run": True}, "/dry_run", "berth.request.invalid"),
-        ({"order": {"prefer": [{"weight": 1, "of": "_GPU"}]}}, "/order/prefer/0/of", None),
-        (
-            {"request": {"groups": {"": {"resources": {"VCPUS": 1}}}}},
-            "/request/groups//resources/VCPUS",
-            "berth.name.unknown",
-        ),
-    ],
-)
-def test_a_wrong_body_is_refused(
-    fleet: Client, members: dict[str, Any], pointer: str, code: str | None
-) -> None:
-    """With a pointer to the member at fault."""
-    refusal = error(fleet.post(PATH, json={**body(), **members}), 400)
-    assert refusal["pointer"] == pointer
-    assert refusal["code"] == (code or "berth.request.invalid")
-
-
-def test_a_wrong_query_is_refused(fleet: Client) -> None:
-    """A misspelt dry run must not write."""
-    for query in ("?dry_run=yes", "?dryrun=true"):
-        sent = body()
-        assert fleet.post(f"{PATH}{query}", json=sent).status == 400
-        assert held(fleet, sent["consumers"][0]["uuid"]) == {}
-
-
-def test_a_consumer_without_a_placement_is_not_found(fleet: Client) -> None:
-    """One that was claimed in another way, and text that is no uuid."""
-    for uuid in (new_uuid(), "job-17"):
-        assert error(fleet.get(f"/berth/v1/placements/{uuid}"), 404)["code"] == "berth.not_found"
+    ):
+        assert said in error(fleet.post(PATH, json=body(count, **limits)))["detail"]
 
 
 # --- Races, staged

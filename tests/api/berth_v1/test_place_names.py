@@ -8,12 +8,19 @@ from typing import Any
 
 import pytest
 
+from tests.api import configured
 from tests.api.claims import held
 from tests.api.worlds import done, new_name, new_uuid, provider
 from tests.client import Client, Response
 
 V1 = "/berth/v1"
 CONSUMERS = f"{V1}/consumers"
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Client:
+    """A service of this module."""
+    return configured.serve(tmp_path_factory.mktemp("place"))
 
 
 @pytest.fixture
@@ -105,56 +112,40 @@ def test_a_dry_run_refuses_a_name_as_the_call_would(api: Client, host: str) -> N
     assert [*done(place(api, swapped), 200).json["placements"]] == [*dry] == [other, uuid]
 
 
-def test_refusals_say_what_the_body_calls_the_consumers(api: Client, host: str) -> None:
-    """Not the UUIDs that berth gave them, or has just made up."""
-    project = new_name("web")
-    done(place(api, body(host, job(project, "a"))), 200)
-    holding = refusal(place(api, body(host, job(project, "a"), vcpu=2)), 409)["detail"]
-    assert f"Consumer {project}/a holds something already." in holding
-    moved = body(host, job(project, "a", consumer_generation=7), replace=True)
-    assert (
-        f"Consumer {project}/a is at generation 1, not 7."
-        in refusal(place(api, moved), 409)["detail"]
-    )
-    gone = body(host, job(project, "zz", consumer_generation=2), replace=True)
-    detail = refusal(place(api, gone), 409)["detail"]
-    assert f"Project {project} has no consumer named zz." in detail
-
-
 def test_a_named_consumer_is_moved(api: Client, host: str) -> None:
-    """By its name alone, at its generation."""
+    """By its name alone, at its generation. Refusals say what the body calls the consumers, not the
+    uuids that berth gave them, or has just made up."""
     project = new_name("web")
     (uuid,) = done(place(api, body(host, job(project, "job"))), 200).json["placements"]
     other = provider(api, {"VCPU": 8})
     moved = body(other, job(project, "job", consumer_generation=1), vcpu=3, replace=True)
     assert list(done(place(api, moved), 200).json["placements"]) == [uuid]
     assert held(api, uuid) == {other: {"VCPU": 3}}
-    stale = body(host, job(project, "job", consumer_generation=1), replace=True)
-    assert refusal(place(api, stale), 409)["code"] == "placement.concurrent_update"
-    gone = body(host, job(project, "none", consumer_generation=1), replace=True)
-    assert refusal(place(api, gone), 409)["code"] == "placement.concurrent_update"
+    for name, seen, replace, code, said in (
+        ("job", None, False, "berth.consumer.holds", "{0}/job holds something already."),
+        ("job", 1, True, "placement.concurrent_update", "{0}/job is at generation 2, not 1."),
+        ("none", 1, True, "placement.concurrent_update", "{0} has no consumer named none."),
+    ):
+        members = {} if seen is None else {"consumer_generation": seen}
+        refused = refusal(
+            place(api, body(host, job(project, name, **members), replace=replace)), 409
+        )
+        assert refused["code"] == code
+        assert said.format(project) in refused["detail"]
     assert held(api, uuid) == {other: {"VCPU": 3}}
 
 
-def test_odd_names_are_refused(api: Client, host: str) -> None:
-    """Where they are odd; nothing is written."""
+def test_a_name_stands_for_one_consumer(api: Client, host: str) -> None:
+    """In a call, whether it is named or not; of each project. Nothing is written."""
     project = new_name("web")
     (uuid,) = done(place(api, body(host, job(project, "there"))), 200).json["placements"]
-    for consumers, pointer in (
-        ([job(project, None)], "/consumers/0"),
-        ([job(project, "a/b")], "/consumers/0/name"),
-        ([job(project, "x" * 256)], "/consumers/0/name"),
-        ([job(f"{project}/a", "b")], "/consumers/0/name"),
-        ([job(project, "a"), job(project, "b"), job(project, "a")], "/consumers/2/name"),
-        ([job(project, "there"), job(project, None, uuid=uuid)], "/consumers"),
-    ):
-        refused = refusal(place(api, body(host, *consumers)), 400)
-        assert (refused["code"], refused["pointer"]) == ("berth.request.invalid", pointer)
+    twice = [job(project, "there"), job(project, None, uuid=uuid)]
+    refused = refusal(place(api, body(host, *twice)), 400)
+    assert (refused["code"], refused["pointer"]) == ("berth.request.invalid", "/consumers")
     assert len(done(api.get(f"{CONSUMERS}?project_id={project}"), 200).text.splitlines()) == 2
     done(place(api, body(host, job(project, "a"), job(new_name("db"), "a"))), 200)
 
 
-@pytest.mark.in_process
 def test_one_call_sent_twice_at_once_places_once(api: Client, host: str) -> None:
     """The one that comes second gets the answer of the first."""
     for turn in range(5):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import json
 import re
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -38,7 +37,6 @@ from tests.api.worlds import done, new_name, provider
 from tests.candidates.engine import copy_of
 from tests.client import ADMIN, Client, Response, WSGITransport, wsgi_environ
 from tests.e2e.serving import PATIENCE, wait_until
-from tests.fresh import opened_at
 
 pytestmark = pytest.mark.engines("sqlite")
 
@@ -366,30 +364,6 @@ def test_a_poll_of_a_client_that_has_left_ends(
         gone.set()
         assert answered.result(PATIENCE)["events"] == 0
     assert events_of(ask(client, seen, wait=1)) == ([], seen)
-
-
-def test_a_revision_that_the_database_never_had_is_gone(
-    settings: Settings, prepared: Path, tmp_path: Path
-) -> None:
-    """It was restored from a copy: whoever has seen more reads everything again."""
-    before = shutil.copy(prepared, tmp_path / "before.db")
-    after = shutil.copy(prepared, tmp_path / "after.db")
-    later, restored = (opened_at(f"sqlite:///{path}") for path in (after, before))
-    client = application(settings, later)
-    provider(client, {"VCPU": 8})
-    ahead = ask(application(settings, restored), revision(client))
-    refuses(ahead, 410, "Read everything again", code="berth.revision.gone")
-    later.dispose()
-    restored.dispose()
-
-
-def test_a_new_identity_makes_all_revisions_foreign(settings: Settings, scratch: Database) -> None:
-    """Also for an application that runs."""
-    client = application(settings, scratch)
-    seen = revision(client)
-    renew_identity(scratch)
-    refuses(ask(client, seen), 400, seen, code="berth.revision.foreign")
-    assert events_of(ask(client, now := revision(client))) == ([], now)
 
 
 def test_an_edit_of_a_tree_is_one_commit_of_each_provider(

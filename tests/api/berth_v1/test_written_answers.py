@@ -6,7 +6,6 @@ Each write is followed by a request of another client before its answer is made.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -18,11 +17,25 @@ from berth.index import Index, Snapshot
 from berth.model.errors import IndexUnavailable, TraitNotFound
 from berth.store import drains, flavors, labels, leases, traits
 from berth.store.engine.transaction import Tx
-from tests.api.claims import consumer
-from tests.api.worlds import done, new_name, new_uuid, provider
+from tests.api.worlds import done, provider
 from tests.client import Client
+from tests.worlds import consumer_uuid
 
 FLAVOR = {"request": {"query": "resources=VCPU:1"}}
+DRAIN = {"providers": ["cn1"], "reason": "mine"}
+TREE = {"providers": [{"name": "new"}]}
+UUID = consumer_uuid("job")
+
+
+@pytest.fixture
+def api(client: Client) -> Client:
+    """A service with a host on which somebody is."""
+    provider(client, {"VCPU": 8}, name="cn1")
+    done(client.put("/berth/v1/consumers/web/job", json={
+        "allocations": {"cn1": {"resources": {"VCPU": 1}}}, "user_id": "alice",
+        "consumer_type": "JOB", "uuid": UUID,
+    }), 200)  # fmt: skip
+    return client
 
 
 @pytest.fixture
@@ -43,90 +56,75 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return stage
 
 
-def test_a_lease_that_ends_before_its_answer(api: Client, interrupted: Callable[..., None]) -> None:
-    """Deleted, or swept with its consumer: one of a second may expire as quickly."""
-    uuid = consumer(api, {provider(api, {"VCPU": 8}): {"VCPU": 1}}, project="web", user="alice")
-    for act in (
-        lambda: done(api.delete(f"/berth/v1/leases/{uuid}"), 204),
-        lambda: done(api.delete(f"/allocations/{uuid}"), 204),
-    ):
-        interrupted(leases, "put_lease", act)
-        lease = done(api.put(f"/berth/v1/leases/{uuid}", json={"seconds": 1}), 200).json
-        assert (lease["consumer"], lease["project_id"], lease["user_id"]) == (uuid, "web", "alice")
-        assert lease["seconds_left"] == 1
-
-
-def test_a_flavor_that_another_client_replaces(
-    api: Client, interrupted: Callable[..., None]
-) -> None:
-    """The answer has the own one."""
-    path = f"/berth/v1/flavors/{new_name()}"
-    other = FLAVOR | {"description": "another's"}
-    interrupted(flavors, "put_flavor", lambda: done(api.put(path, json=other), 200))
-    mine = done(api.put(path, json=FLAVOR | {"description": "mine"}), 201).json
-    assert mine["description"] == "mine"
-    assert api.get(path).json["description"] == "another's"
-
-
-def test_labels_that_another_client_replaces(api: Client, interrupted: Callable[..., None]) -> None:
-    """The answer has the own ones."""
-    path = f"/berth/v1/aggregates/{new_uuid()}"
-    other = {"labels": {"zone": "z2"}}
-    interrupted(labels, "replace_labels", lambda: done(api.put(path, json=other), 200))
-    assert done(api.put(path, json={"labels": {"zone": "z1"}}), 200).json["labels"] == {
-        "zone": "z1"
-    }
-
-
-@pytest.mark.parametrize("is_replaced", [False, True])
-def test_a_drain_that_another_client_deletes_or_replaces(
-    api: Client, interrupted: Callable[..., None], is_replaced: bool
+@pytest.mark.parametrize(
+    ("module", "write", "path", "sent", "others", "due"),
+    [
+        # Deleted, or swept with its consumer: one of a second may expire as quickly.
+        (leases, "put_lease", f"leases/{UUID}", {"seconds": 1},
+         [("DELETE", f"leases/{UUID}", None)],
+         {"consumer": UUID, "project_id": "web", "user_id": "alice", "seconds_left": 1}),
+        (leases, "put_lease", f"leases/{UUID}", {"seconds": 1},
+         [("DELETE", f"consumers/{UUID}", None)],
+         {"consumer": UUID, "project_id": "web", "user_id": "alice", "seconds_left": 1}),
+        (flavors, "put_flavor", "flavors/f", {**FLAVOR, "description": "mine"},
+         [("PUT", "flavors/f", {**FLAVOR, "description": "another's"})], {"description": "mine"}),
+        (labels, "replace_labels", f"aggregates/{UUID}", {"labels": {"zone": "z1"}},
+         [("PUT", f"aggregates/{UUID}", {"labels": {"zone": "z2"}})], {"labels": {"zone": "z1"}}),
+        (drains, "put_drain", "drains/d", DRAIN, [("DELETE", "drains/d", None)],
+         {"reason": "mine", "effect": "exclude", "created_by": "admin"}),
+        (drains, "put_drain", "drains/d", DRAIN,
+         [("DELETE", "drains/d", None),
+          ("PUT", "drains/d", {**DRAIN, "reason": "another's", "effect": "none"})],
+         {"reason": "mine", "effect": "exclude", "created_by": "admin"}),
+        # The tree is not shown, because it is another's by now, and neither is the tag with which
+        # the other's change could be overwritten.
+        (trees, "edit_tree", "trees/new", TREE,
+         [("PUT", "trees/new", {"providers": [{"name": "new", "traits": ["HW_NUMA_ROOT"]}]})],
+         {"providers": None, "etag": None}),
+        (trees, "edit_tree", "trees/new", TREE, [("DELETE", "", None)],
+         {"providers": None, "etag": None}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_another_client_does_before_the_answer(
+    api: Client,
+    interrupted: Callable[..., None],
+    module: ModuleType,
+    write: str,
+    path: str,
+    sent: Any,
+    others: list[tuple[str, str, Any]],
+    due: dict[str, Any],
 ) -> None:
     """The answer has the own one, with the time at which it was created."""
-    path, host = f"/berth/v1/drains/{new_name()}", provider(api, {"VCPU": 8})
-    wanted = {"providers": [host], "reason": "mine"}
 
     def act() -> None:
-        done(api.delete(path), 204)
-        if is_replaced:
-            done(api.put(path, json=wanted | {"reason": "another's", "effect": "none"}), 201)
+        for method, other, body in others:
+            url = f"/berth/v1/{other}"
+            if not other:
+                (root,) = api.get("/berth/v1/trees/new").json["providers"]
+                url = f"/resource_providers/{root['uuid']}"
+            options = {} if body is None else {"json": body}
+            assert api.request(method, url, **options).status in (200, 201, 204)
 
-    interrupted(drains, "put_drain", act)
-    drain = done(api.put(path, json=wanted), 201).json
-    assert (drain["reason"], drain["effect"], drain["created_by"]) == ("mine", "exclude", "admin")
-    assert drain["created_at"] is not None
-
-
-@pytest.mark.parametrize("is_deleted", [False, True])
-def test_a_tree_that_another_client_changes(
-    api: Client, interrupted: Callable[..., None], is_deleted: bool
-) -> None:
-    """The answer has its changes; the tree is not shown, because it is another's by now, and
-    neither is the tag with which the other's change could be overwritten."""
-    name = new_name()
-    path = f"/berth/v1/trees/{name}"
-
-    def act() -> None:
-        if is_deleted:
-            (root,) = api.get(path).json["providers"]
-            done(api.delete(f"/resource_providers/{root['uuid']}"), 204)
-        else:
-            other = {"name": name, "traits": ["HW_NUMA_ROOT"]}
-            done(api.put(path, json={"providers": [other]}), 200)
-
-    interrupted(trees, "edit_tree", act)
-    created = done(api.put(path, json={"providers": [{"name": name}]}), 201)
-    assert [change["name"] for change in created.json["changes"]] == [name]
-    assert "providers" not in created.json and "etag" not in created.headers
+    interrupted(module, write, act)
+    answered = api.put(f"/berth/v1/{path}", json=sent)
+    assert answered.status in (200, 201), answered.text
+    assert {name: answered.json.get(name) for name in due} == due
+    if module is drains:
+        assert answered.json["created_at"] is not None
+    if module is trees:
+        assert [change["name"] for change in answered.json["changes"]] == ["new"]
+        assert "etag" not in answered.headers
 
 
 @pytest.mark.parametrize(
     ("module", "write", "path", "sent"),
     [
-        (flavors, "put_flavor", "flavors/{0}", FLAVOR),
-        (labels, "replace_labels", "aggregates/{1}", {"labels": {"zone": "z1"}}),
-        (drains, "put_drain", "drains/{0}", {"select": {"required": ["HW_NUMA_ROOT"]}}),
-        (trees, "edit_tree", "trees/{0}", {"providers": [{"name": "{0}"}]}),
+        (flavors, "put_flavor", "flavors/f", FLAVOR),
+        (labels, "replace_labels", f"aggregates/{UUID}", {"labels": {"zone": "z1"}}),
+        (drains, "put_drain", "drains/d", {"select": {"required": ["HW_NUMA_ROOT"]}}),
+        (trees, "edit_tree", "trees/new", TREE),
     ],
 )
 def test_a_database_that_goes_away_before_the_answer(
@@ -139,9 +137,7 @@ def test_a_database_that_goes_away_before_the_answer(
     sent: dict[str, Any],
 ) -> None:
     """What is written is written: the answer says so, at the revision before it."""
-    name, uuid = new_name(), new_uuid()
     before = done(api.get("/berth/v1/flavors"), 200).json["revision"]
-    body = json.loads(json.dumps(sent).replace("{0}", name))
 
     def go_away() -> None:
         def snapshot(index: Index) -> Snapshot:
@@ -150,18 +146,18 @@ def test_a_database_that_goes_away_before_the_answer(
         monkeypatch.setattr(Index, "snapshot", snapshot)
 
     interrupted(module, write, go_away)
-    answered = api.put(f"/berth/v1/{path.format(name, uuid)}", json=body)
+    answered = api.put(f"/berth/v1/{path}", json=sent)
     monkeypatch.undo()
     assert answered.status in (200, 201)
     assert answered.json["revision"] == before
-    assert done(api.get(f"/berth/v1/{path.format(name, uuid)}"), 200).json["revision"] != before
+    assert done(api.get(f"/berth/v1/{path}"), 200).json["revision"] != before
 
 
 def test_a_trait_that_another_client_deletes_is_made_again(
     api: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was there when it was to be made, and gone when it was read."""
-    name, read = f"CUSTOM_{new_uuid().replace('-', '').upper()}", traits._get_record
+    read = traits._get_record
     outcomes = iter([False, False, True])
 
     def get_record(tx: Tx, name: str) -> traits.TraitRecord:
@@ -170,4 +166,4 @@ def test_a_trait_that_another_client_deletes_is_made_again(
         raise TraitNotFound(name)
 
     monkeypatch.setattr(traits, "_get_record", get_record)
-    done(api.put(f"/traits/{name}"), 201)
+    done(api.put("/traits/CUSTOM_AGAIN"), 201)
