@@ -3,65 +3,57 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from berth.store.engine.database import Database
-from berth.store.engine.opening import DatabaseOptions, open_database
 from tests.copying.contents import fill
+from tests.fresh import opened_at
 from tests.servers.server import Databases
 
-Opener = Callable[[str], Database]
+#: From an engine to an empty database, which is removed when the test ends.
+New = Callable[[str], Database]
 
 
 @pytest.fixture
-def opened() -> Iterator[Opener]:
-    """Opens a database by its URL until the test ends."""
-    databases: list[Database] = []
+def new(request: pytest.FixtureRequest) -> Iterator[New]:
+    """Makes them."""
+    made: list[tuple[Databases, str, Database]] = []
 
-    def open_it(url: str) -> Database:
-        db = open_database(url, options=DatabaseOptions(synchronous=False))
-        databases.append(db)
-        return db
-
-    yield open_it
-    for db in databases:
-        db.dispose()
-
-
-@pytest.fixture
-def new_url(request: pytest.FixtureRequest) -> Iterator[Callable[[str], str]]:
-    """Returns the URL of an empty database of an engine, which is removed when the test ends."""
-    made: list[tuple[Databases, str]] = []
-
-    def make(engine: str) -> str:
+    def make(engine: str) -> Database:
         databases: Databases = request.getfixturevalue(engine)
-        made.append((databases, databases.create_database()))
-        return made[-1][1]
+        url = databases.create_database()
+        made.append((databases, url, opened_at(url)))
+        return made[-1][2]
 
     yield make
-    for databases, url in made:
+    for databases, url, db in made:
+        db.dispose()
         databases.drop_database(url)
 
 
-@pytest.fixture
-def source_url(new_url: Callable[[str], str]) -> str:
-    """The URL of an SQLite database with `contents.fill`."""
-    url = new_url("sqlite")
-    db = open_database(url)
+@pytest.fixture(scope="session")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An SQLite file with `contents.fill`, to be copied."""
+    path = tmp_path_factory.mktemp("filled") / "berth.db"
+    db = opened_at(f"sqlite:///{path}")
     fill(db)
     db.dispose()
-    return url
+    return path
 
 
 @pytest.fixture
-def source(source_url: str, opened: Opener) -> Database:
-    """That database."""
-    return opened(source_url)
+def source(filled: Path, tmp_path: Path) -> Iterator[Database]:
+    """An SQLite database with `contents.fill`."""
+    db = opened_at(f"sqlite:///{shutil.copy(filled, tmp_path / 'source.db')}")
+    yield db
+    db.dispose()
 
 
 @pytest.fixture
-def target(new_url: Callable[[str], str], opened: Opener) -> Database:
+def target(new: New) -> Database:
     """An empty SQLite database."""
-    return opened(new_url("sqlite"))
+    return new("sqlite")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import Table, insert, select, update
 
 from berth.store.engine.database import Database
 from berth.store.engine.tables import (
@@ -73,201 +73,111 @@ def fill(db: Database) -> None:
 
 
 def _write(tx: Tx) -> None:
+    def add(table: Table, *rows: dict[str, Any], **of_each: Any) -> None:
+        tx.connection.execute(insert(table), [{**row, **of_each} for row in rows])
+
     times = {"created_at": CREATED, "updated_at": UPDATED}
-    run = tx.connection.execute
-    run(
-        insert(resource_classes),
-        [
-            {"id": number, "name": name, **times}
-            for number, name in ((0, "VCPU"), (10_000, "CUSTOM_A"))
-        ],
+    numbers, holders = range(1, PROVIDERS + 1), range(1, 6)
+    add(resource_classes, {"id": 0, "name": "VCPU"}, {"id": 10_000, "name": "CUSTOM_A"}, **times)
+    add(traits, *({"id": n, "name": f"CUSTOM_T{n}"} for n in (1, 5, 6)), created_at=CREATED)
+    add(projects, *({"id": n, "external_id": f"project {n}"} for n in (1, 2, 9)))
+    add(users, {"id": 4, "external_id": "ü" * 255}, **times)
+    add(consumer_types, {"id": 3, "name": "INSTANCE"}, **times)
+    add(placement_aggregates, *({"id": n, "uuid": aggregate(n)} for n in (2, 3)), **times)
+    zone, named = '{"zone": "z\\\\1"}', '{"name": "Zürich"}'
+    add(
+        berth_labels,  # one of them has no provider in it
+        {"id": 7, "aggregate_uuid": aggregate(9), "name": None, "labels": zone},
+        {"id": 8, "aggregate_uuid": aggregate(2), "name": "Zürich", "labels": named},
     )
-    run(
-        insert(traits),
-        [{"id": n, "name": f"CUSTOM_T{n}", "created_at": CREATED} for n in (1, 5, 6)],
+    add(
+        berth_flavors,
+        {"id": 3, "name": "m1.large", "expose": True},
+        {"id": 1000, "name": "M1.large", "expose": False},
+        request='{"query": "resources=VCPU:\\u0031"}',
+        description="für \\ alle",
     )
-    run(insert(projects), [{"id": n, "external_id": f"project {n}"} for n in (1, 2, 9)])
-    run(insert(users), [{"id": 4, "external_id": "ü" * 255, **times}])
-    run(insert(consumer_types), [{"id": 3, "name": "INSTANCE", **times}])
-    run(
-        insert(placement_aggregates),
-        [{"id": n, "uuid": aggregate(n), **times} for n in (2, 3)],
+    add(
+        berth_placements,
+        {"id": 2**30, "consumer_uuid": consumer(1), "host_uuid": provider(1)},
+        digest="a" * 64,
+        allocations_digest="b" * 64,
+        mappings='{"_ü": []}',
+        request='{"call": "ü", "request": {}}',
+        created_at=CREATED,
     )
-    # One of them has no provider in it.
-    run(
-        insert(berth_labels),
-        [
-            {"id": 7, "aggregate_uuid": aggregate(9), "name": None, "labels": '{"zone": "z\\\\1"}'},
-            {
-                "id": 8,
-                "aggregate_uuid": aggregate(2),
-                "name": "Zürich",
-                "labels": '{"name": "Zürich"}',
-            },
-        ],
-    )
-    run(
-        insert(berth_flavors),
-        [
-            {
-                "id": number,
-                "name": name,
-                "request": '{"query": "resources=VCPU:\\u0031"}',
-                "expose": number == 3,
-                "description": "für \\ alle",
-            }
-            for number, name in ((3, "m1.large"), (1000, "M1.large"))
-        ],
-    )
-    run(
-        insert(berth_placements),
-        [
-            {
-                "id": 2**30,
-                "consumer_uuid": consumer(1),
-                "digest": "a" * 64,
-                "allocations_digest": "b" * 64,
-                "host_uuid": provider(1),
-                "mappings": '{"_ü": []}',
-                "request": '{"call": "ü", "request": {}}',
-                "created_at": CREATED,
-            }
-        ],
-    )
-    _write_providers(tx)
-    _write_consumers(tx)
 
-
-def _write_providers(tx: Tx) -> None:
-    numbers = range(1, PROVIDERS + 1)
-    tx.connection.execute(
-        insert(resource_providers),
-        [
-            {
-                "id": n,
-                "uuid": provider(n),
-                "name": NAMES[n - 1] if n <= len(NAMES) else f"p{n}",
-                "generation": n,
-                "root_provider_id": n,
-                "created_at": CREATED + timedelta(seconds=n),
-            }
-            for n in numbers
-        ],
-    )
+    for n in numbers:
+        row = {"id": n, "uuid": provider(n), "generation": n, "root_provider_id": n}
+        name = NAMES[n - 1] if n <= len(NAMES) else f"p{n}"
+        add(resource_providers, row, name=name, created_at=CREATED + timedelta(seconds=n))
     for child, parent in ((MOVED, NEW_PARENT), (BELOW_MOVED, MOVED)):
         tx.connection.execute(
             update(resource_providers)
             .where(resource_providers.c.id == child)
             .values(root_provider_id=NEW_PARENT, parent_provider_id=parent)
         )
-    tx.connection.execute(
-        insert(inventories),
-        [
-            {
-                "resource_provider_id": n,
-                "resource_class_id": c,
-                "total": 2**31 - 1,
-                "reserved": 0,
-                "min_unit": 1,
-                "max_unit": 2**31 - 1,
-                "step_size": 1,
-                "allocation_ratio": RATIOS[n % 3],
-            }
+    add(
+        inventories,
+        *(
+            {"resource_provider_id": n, "resource_class_id": c, "allocation_ratio": RATIOS[n % 3]}
             for n in numbers
             for c in (0, 10_000)
-        ],
+        ),
+        total=2**31 - 1,
+        reserved=0,
+        min_unit=1,
+        max_unit=2**31 - 1,
+        step_size=1,
     )
-    tx.connection.execute(
-        insert(resource_provider_traits),
-        [{"trait_id": t, "resource_provider_id": n} for n in numbers for t in (1, 6)],
-    )
-    tx.connection.execute(
-        insert(resource_provider_aggregates),
-        [{"resource_provider_id": n, "aggregate_id": a} for n in numbers for a in (2, 3)],
-    )
-
-
-def _write_consumers(tx: Tx) -> None:
-    holders = range(1, 6)
-    tx.connection.execute(
-        insert(consumers),
-        [
+    for n in numbers:
+        add(resource_provider_traits, *({"trait_id": t} for t in (1, 6)), resource_provider_id=n)
+        of_both = ({"aggregate_id": a} for a in (2, 3))
+        add(resource_provider_aggregates, *of_both, resource_provider_id=n)
+    add(
+        consumers,
+        *(
             {
                 "id": n * 10,
                 "uuid": consumer(n),
-                "project_id": 1,
-                "user_id": 4,
                 "generation": n,
-                "created_at": CREATED,
                 "consumer_type_id": 3 if n % 2 else None,
             }
             for n in holders
-        ],
+        ),
+        project_id=1,
+        user_id=4,
+        created_at=CREATED,
     )
-    tx.connection.execute(
-        insert(allocations),
-        [
-            {
-                "id": 1000 * n + place,
-                "resource_provider_id": place,
-                "consumer_id": consumer(n),
-                "resource_class_id": 0,
-                "used": n,
-                "created_at": CREATED,
-            }
-            for n in holders
-            for place in (1, 2, 5)
-        ],
+    for n in holders:
+        places = ({"id": 1000 * n + at, "resource_provider_id": at} for at in (1, 2, 5))
+        holder = {"consumer_id": consumer(n), "resource_class_id": 0, "used": n}
+        add(allocations, *places, **holder, created_at=CREATED)
+    add(
+        berth_consumer_names,
+        {"id": 2, "name": "job-17", "consumer_uuid": consumer(1)},
+        {"id": 9, "name": "Zürich \\ 'N", "consumer_uuid": consumer(3)},
+        project_id=1,
     )
-    tx.connection.execute(
-        insert(berth_consumer_names),
-        [
-            {"id": number, "project_id": 1, "name": name, "consumer_uuid": consumer(n)}
-            for number, name, n in ((2, "job-17", 1), (9, "Zürich \\ 'N", 3))
-        ],
+    add(
+        berth_drains,
+        {"id": 1, "name": "rack", "generation": 1, "effect": "exclude"},
+        {"id": 1000, "name": "Rack", "generation": 1000, "effect": "none"},
+        reason="für \\ alle",
+        created_at=CREATED,
+        created_by="",
     )
-    _write_drains(tx)
-    tx.connection.execute(
-        insert(berth_leases),
-        [
-            {
-                "id": number,
-                "consumer_uuid": consumer(n),
-                "consumer_id": n * 10,
-                "consumer_created_at": CREATED,
-                "consumer_generation": n,
-                "expires_at": UPDATED,
-                "renewals": number,
-            }
-            for number, n in ((3, 3), (4, 5))
-        ],
-    )
-
-
-def _write_drains(tx: Tx) -> None:
-    tx.connection.execute(
-        insert(berth_drains),
-        [
-            {
-                "id": number,
-                "name": name,
-                "generation": number,
-                "effect": effect,
-                "reason": "für \\ alle",
-                "created_at": CREATED,
-                "created_by": "",
-            }
-            for number, name, effect in ((1, "rack", "exclude"), (1000, "Rack", "none"))
-        ],
-    )
-    tx.connection.execute(
-        insert(berth_drained),
-        [
-            {"drain_id": drain, "provider_id": place, "provider_uuid": provider(place)}
-            for drain in (1, 1000)
-            for place in (5, 1, 2)
-        ],
-    )
+    for drain in (1, 1000):
+        drained = ({"provider_id": n, "provider_uuid": provider(n)} for n in (5, 1, 2))
+        add(berth_drained, *drained, drain_id=drain)
+    for number, n in ((3, 3), (4, 5)):
+        lease = {"id": number, "renewals": number, "expires_at": UPDATED}
+        of: dict[str, Any] = {
+            "consumer_uuid": consumer(n),
+            "consumer_id": n * 10,
+            "consumer_generation": n,
+        }
+        add(berth_leases, {**lease, **of}, consumer_created_at=CREATED)
 
 
 def contents(db: Database) -> Rows:
@@ -282,32 +192,15 @@ def contents(db: Database) -> Rows:
         }
 
 
-def whole_seconds(rows: Rows) -> Rows:
-    """The same with times as MySQL stores them."""
-    return {
-        name: sorted(
-            (
-                tuple(
-                    value.replace(microsecond=0) if isinstance(value, datetime) else value
-                    for value in row
-                )
-                for row in table
-            ),
-            key=repr,
-        )
-        for name, table in rows.items()
-    }
+def as_mysql_keeps(rows: Rows) -> Rows:
+    """The same with times in whole seconds, and ratios in single precision."""
 
+    def kept(value: Any) -> Any:
+        if isinstance(value, datetime):
+            return value.replace(microsecond=0)
+        return float(f"{value:.6g}") if isinstance(value, float) else value
 
-def single_precision(rows: Rows) -> Rows:
-    """The same with ratios as MySQL returns them."""
     return {
-        name: sorted(
-            (
-                tuple(float(f"{value:.6g}") if isinstance(value, float) else value for value in row)
-                for row in table
-            ),
-            key=repr,
-        )
+        name: sorted((tuple(map(kept, row)) for row in table), key=repr)
         for name, table in rows.items()
     }

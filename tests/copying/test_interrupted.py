@@ -5,67 +5,69 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
+from itertools import count
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from berth.model.errors import DatabaseUnavailable, SchemaError
 from berth.store.engine.database import Database
 from berth.store.versions import BERTH_REVISIONS, UNFINISHED_COPY
 from berth.upkeep import schema
 from berth.upkeep.copying import CopyRefused, copy_database
-from tests.copying.conftest import Opener
-from tests.copying.contents import contents, single_precision, whole_seconds
-from tests.effort import LEFT_OUT, is_left_out
+from tests.copying.conftest import New
+from tests.copying.contents import as_mysql_keeps, contents
+from tests.fresh import opened_at
 from tests.store.fleet import add_provider
-
-ROOT = Path(__file__).parent.parent.parent
 
 #: Each run may write so much more than the one before.
 STEP = 10
 
-
-def run_until_write(source_url: str, target_url: str, number: int) -> bool:
-    """Run a copy in a process that is killed before its Nth write; return whether it finished
-    first."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.copying.killed", source_url, target_url, str(number)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    if done.returncode == -signal.SIGKILL:
-        return False
-    assert (done.returncode, done.stdout) == (0, "finished\n"), done.stderr
-    return True
+_READS = ("SELECT", "PRAGMA", "BEGIN", "START", "SET", "SHOW", "DESCRIBE")
 
 
+def run_until_write(source: Database, target: Database, number: int) -> bool:
+    """Run a copy in a child that kills itself with SIGKILL before its Nth write; return whether it
+    finished first. The chunks are so small that each table takes several."""
+    if child := os.fork():
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert status in (0, -signal.SIGKILL)
+        return status == 0
+    status = 1
+    try:
+        urls = (db.engine.url.render_as_string(hide_password=False) for db in (source, target))
+        source, target = map(opened_at, urls)
+        numbers = count(1)
+
+        def listen(_connection: object, _cursor: object, text: str, *_rest: object) -> None:
+            if not text.lstrip().upper().startswith(_READS) and next(numbers) == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        event.listen(target.engine, "before_cursor_execute", listen)
+        copy_database(source, target, report=lambda *_: None, chunk_rows=2)
+        status = 0
+    finally:
+        os._exit(status)
+
+
+@pytest.mark.thorough
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_a_copy_that_is_killed_again_and_again_is_finished(
-    engine: str, source_url: str, database_url: str, opened: Opener
+    engine: str, source: Database, new: New
 ) -> None:
     """Each run continues where the last one stopped; a target that can be served is empty or
     complete."""
-    if is_left_out(["sqlite", "postgresql", "mariadb"], engine, "copies that are killed"):
-        pytest.skip(LEFT_OUT)
-    target = opened(database_url)
-    expected = contents(opened(source_url))
-    if target.engine.dialect.name == "mysql":
-        expected = single_precision(whole_seconds(expected))
+    target = new(engine)
+    expected = contents(source)
+    if engine == "mariadb":
+        expected = as_mysql_keeps(expected)
     kills = 0
-    while not run_until_write(source_url, database_url, (kills + 1) * STEP):
+    while not run_until_write(source, target, (kills + 1) * STEP):
         kills += 1
         if schema.is_current(target):
             rows = contents(target)
             assert rows == expected or not any(rows.values())
-    print(f"{kills} kills")
     assert kills > 4
     assert contents(target) == expected
     assert schema.is_current(target) and schema.check(target) == []
@@ -106,31 +108,18 @@ def test_what_is_copied_is_not_copied_again(source: Database, target: Database) 
     assert contents(target) == contents(source)
 
 
-def test_a_half_copy_cannot_be_served(source: Database, target: Database) -> None:
-    """No release knows its schema."""
+def test_a_half_copy_can_only_be_finished(source: Database, target: Database, new: New) -> None:
+    """It cannot be served, because no release knows its schema; it is no source, because the copy
+    would be incomplete too; and the rows of two databases must not be mixed."""
     interrupted(source, target, "comparing allocations")
     versions = schema.versions_of(target)
     assert versions.berth == UNFINISHED_COPY
     assert "run the same `berth db copy` again" in schema.why_not_current(versions)
     with pytest.raises(SchemaError):
         schema.upgrade(target)
-
-
-def test_a_half_copy_is_no_source(
-    source: Database, target: Database, new_url: Callable[[str], str], opened: Opener
-) -> None:
-    """The copy would be incomplete too."""
-    interrupted(source, target, "copying traits")
+    other = new("sqlite")
     with pytest.raises(CopyRefused, match="unfinished copy"):
-        copy_database(target, opened(new_url("sqlite")), report=lambda *_: None)
-
-
-def test_a_half_copy_of_another_source_is_left_alone(
-    source: Database, target: Database, new_url: Callable[[str], str], opened: Opener
-) -> None:
-    """The rows of two databases must not be mixed."""
-    interrupted(source, target, "copying traits")
-    other = opened(new_url("sqlite"))
+        copy_database(target, other, report=lambda *_: None)
     schema.upgrade(other)
     with pytest.raises(CopyRefused, match=f"a copy of sqlite:///{source.engine.url.database}, not"):
         copy_database(other, target, report=lambda *_: None)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import pytest
@@ -13,8 +12,9 @@ from berth.model.errors import DatabaseUnavailable, SchemaError
 from berth.store.engine.database import Database, utc_now
 from berth.upkeep import schema
 from berth.upkeep.copying import CopyRefused, Difference, copy_database
-from tests.copying.conftest import Opener
+from tests.copying.conftest import New
 from tests.copying.contents import contents
+from tests.fresh import opened_at
 from tests.store.fleet import add_provider
 
 
@@ -32,20 +32,15 @@ def refused(source: Database, target: Database, words: str, *, force: bool = Fal
 
 
 def test_a_target_with_data_is_left_alone(source: Database, target: Database) -> None:
-    """It may be the only copy of its data."""
-    schema.upgrade(target)
-    add_provider(target, 1)
-    before = contents(target)
-    refused(source, target, "is not empty .there are rows in resource_providers.")
-    assert contents(target) == before
-
-
-def test_a_target_with_names_of_its_own_is_left_alone(source: Database, target: Database) -> None:
-    """A custom trait is data; standard ones are not."""
+    """It may be the only copy of its data; a custom trait is data, standard ones are not."""
     schema.upgrade(target)
     schema.sync_standard_names(target)
     run(target, "INSERT INTO traits (name) VALUES ('CUSTOM_MINE')")
     refused(source, target, "there are rows in traits")
+    add_provider(target, 1)
+    before = contents(target)
+    refused(source, target, "is not empty .there are rows in .*resource_providers.")
+    assert contents(target) == before
 
 
 def test_a_prepared_target_is_empty(source: Database, target: Database) -> None:
@@ -63,25 +58,22 @@ def test_the_tables_of_another_program_are_left_alone(source: Database, target: 
         copy_database(source, target, report=lambda *_: None)
 
 
-def test_a_database_is_not_copied_into_itself(source: Database) -> None:
-    """However its URL is written."""
+def test_neither_itself_nor_nothing_is_copied(source: Database, target: Database, new: New) -> None:
+    """However its URL is written; and without tables there is nothing to copy."""
     refused(source, source, "the same database")
+    refused(new("sqlite"), target, "is at None.*berth db upgrade")
 
 
-def test_two_servers_of_one_machine_are_not_the_same_database(opened: Opener) -> None:
+def test_two_servers_of_one_machine_are_not_the_same_database() -> None:
     """As after an upgrade of the server, which listens on another port meanwhile."""
     source, target = (
-        opened(f"postgresql://u:p@127.0.0.1:{port}/placement?connect_timeout=1") for port in (1, 2)
+        opened_at(f"postgresql://u:p@127.0.0.1:{port}/placement?connect_timeout=1")
+        for port in (1, 2)
     )
     with pytest.raises(DatabaseUnavailable):
         copy_database(source, target, report=lambda *_: None)
-
-
-def test_a_source_without_tables(
-    target: Database, new_url: Callable[[str], str], opened: Opener
-) -> None:
-    """There is nothing to copy."""
-    refused(opened(new_url("sqlite")), target, "is at None.*berth db upgrade")
+    for db in (source, target):
+        db.dispose()
 
 
 def test_a_source_that_the_original_left_is_copied(source: Database, target: Database) -> None:
@@ -204,10 +196,10 @@ def test_references_to_nothing_are_said_before_anything_is_copied(
 
 @pytest.mark.engines("postgresql", "mariadb")
 def test_a_text_that_is_too_long_is_said_before_anything_is_copied(
-    source: Database, database_url: str, opened: Opener
+    engine: str, source: Database, new: New
 ) -> None:
     """SQLite stores texts of any length."""
-    target = opened(database_url)
+    target = new(engine)
     run(source, f"UPDATE placement_aggregates SET uuid = '{{{'a' * 36}}}' WHERE id = 3")
     refused(source, target, 'placement_aggregates: the uuid "{a.*longer than 36 characters')
     assert sum(map(len, contents(target).values())) == 0
@@ -215,37 +207,34 @@ def test_a_text_that_is_too_long_is_said_before_anything_is_copied(
 
 @pytest.mark.engines("postgresql")
 def test_a_text_with_a_nul_is_said_before_anything_is_copied(
-    source: Database, database_url: str, opened: Opener
+    engine: str, source: Database, new: New
 ) -> None:
     """PostgreSQL cannot store it."""
-    target = opened(database_url)
+    target = new(engine)
     run(source, "UPDATE resource_providers SET name = 'a' || char(0) || 'b' WHERE id = 3")
     refused(source, target, r'resource_providers: the name "a\\u0000b" does not fit')
     assert sum(map(len, contents(target).values())) == 0
 
 
 @pytest.mark.engines("mariadb")
-@pytest.mark.parametrize(
-    ("one", "other"), [("Rack", "rack"), ("cafe", "café"), ("blank", "blank  "), ("ÄB", "äb")]
-)
 def test_names_that_mysql_holds_to_be_the_same_are_said_before_anything_is_copied(
-    source: Database, database_url: str, opened: Opener, one: str, other: str
+    engine: str, source: Database, new: New
 ) -> None:
     """In a database with the usual collation, which ignores letter case and accents."""
-    target = opened(database_url)
+    target = new(engine)
     schema.upgrade(target)
-    run(
-        target,
-        "ALTER TABLE resource_providers CONVERT TO CHARACTER SET utf8mb4"
-        " COLLATE utf8mb4_general_ci",
-    )
-    run(
-        source,
-        f"UPDATE resource_providers SET name = '{one}' WHERE id = 5",
-        f"UPDATE resource_providers SET name = '{other}' WHERE id = 9",
-    )
-    refused(source, target, f'resource_providers: .* names "{one}" and "{other}" as equal')
-    assert sum(map(len, contents(target).values())) == 0
+    collation = "CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
+    run(target, f"ALTER TABLE resource_providers {collation}")
+    for one, other in (("Rack", "rack"), ("cafe", "café"), ("blank", "blank  "), ("ÄB", "äb")):
+        run(
+            source,
+            f"UPDATE resource_providers SET name = '{one}' WHERE id = 5",
+            f"UPDATE resource_providers SET name = '{other}' WHERE id = 9",
+            # As if that were long ago.
+            f"UPDATE berth_writer SET updated_at = '{ago(timedelta(minutes=2))}'",
+        )
+        refused(source, target, f'resource_providers: .* names "{one}" and "{other}" as equal')
+        assert sum(map(len, contents(target).values())) == 0
 
 
 def test_faults_of_the_source_are_told(source: Database, target: Database) -> None:

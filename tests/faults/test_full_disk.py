@@ -28,6 +28,7 @@ _MIB: Final = {"sqlite": 96, "postgresql": 96, "mariadb": 192}
 _READS = 20
 
 
+@pytest.mark.thorough
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_writes_wait_for_room_and_reads_go_on(engine: str, tmp_path: Path, keep: Keep) -> None:
     """Nothing is restarted, neither when the disk is full nor when it has space again."""

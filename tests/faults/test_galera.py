@@ -29,7 +29,7 @@ LOSSES = {
 }
 
 # The servers of this module are started once, by one of the processes that share the tests.
-pytestmark = pytest.mark.xdist_group("cluster with services")
+pytestmark = [pytest.mark.xdist_group("cluster with services"), pytest.mark.thorough]
 
 #: Seconds after which a service gives up a node that does not answer.
 SILENCE_S = 3

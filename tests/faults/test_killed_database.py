@@ -14,6 +14,7 @@ from tests.faults.stage import reads, staged, wait_until_refused, writes
 from tests.servers.server import Server
 
 
+@pytest.mark.thorough
 @pytest.mark.engines("postgresql", "mariadb")
 def test_nothing_acknowledged_dies_with_the_database(
     engine: str, tmp_path: Path, keep: Keep
@@ -21,12 +22,12 @@ def test_nothing_acknowledged_dies_with_the_database(
     """Killed and restarted at once; then for so long that every request is answered 503."""
     with durable(engine) as server, staged(tmp_path, server.create_database()) as stage:
         with stage.load():
-            time.sleep(2)
+            time.sleep(1)
             server.kill()
             stage.strike()
             server.start()
             stage.wait_until_back()
-            time.sleep(2)
+            time.sleep(1)
             server.kill()
             stage.strike()
             wait_until_refused(reads, stage.workers)

@@ -27,6 +27,7 @@ _ROUNDS = 20
 _PAUSE_S_MAX = 0.2
 
 
+@pytest.mark.thorough
 @pytest.mark.engines("postgresql", "mariadb")
 def test_a_commit_without_an_answer_is_found_out_about(
     databases: Databases, database_url: str, tmp_path: Path, keep: Keep
@@ -51,6 +52,7 @@ def test_a_commit_without_an_answer_is_found_out_about(
         stage.judge()
 
 
+@pytest.mark.thorough
 @pytest.mark.engines("mariadb")
 def test_a_commit_whose_answer_never_comes_is_found_out_about(
     database_url: str, tmp_path: Path, keep: Keep

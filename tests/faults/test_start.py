@@ -16,7 +16,14 @@ from tests.servers.proxy import proxied, sends
 @pytest.mark.engines("postgresql", "mariadb")
 @pytest.mark.parametrize(
     "statement",
-    [b"alembic_version", b"FROM traits", b"berth_writer", b"FROM resource_providers"],
+    [
+        b"alembic_version",
+        b"FROM resource_providers",
+        *(
+            pytest.param(each, marks=pytest.mark.thorough)
+            for each in (b"FROM traits", b"berth_writer")
+        ),
+    ],
 )
 def test_a_start_begins_again_when_its_connection_is_lost(
     database_url: str, tmp_path: Path, statement: bytes

@@ -164,10 +164,6 @@ class GaleraNode(MariaDB):
         assert match is not None, f"mariadbd --wsrep-recover names no position:\n{said}"
         return match["cluster"], int(match["number"])
 
-    def forget_view(self) -> None:
-        """Make it not wait for the nodes of its last view."""
-        (self.data / "gvwstate.dat").unlink(missing_ok=True)
-
     def _has_fallen(self) -> bool:
         state = self.data / "grastate.dat"
         return state.exists() and _UNKNOWN.search(state.read_text()) is not None
@@ -236,25 +232,6 @@ class Galera:
         return all(
             node.is_synced() and node.cluster_size() == len(self.nodes) for node in self.nodes
         )
-
-    def bootstrap(self) -> GaleraNode:
-        """Form a cluster from the node with the most transactions; return that node.
-
-        Nodes that still run are killed. An operator does this if the nodes of the last view cannot
-        all come back.
-        """
-        self.kill()
-        best = max(self.nodes, key=lambda node: node.recovered_position()[1])
-        for node in self.nodes:
-            node.forget_view()
-        best.start_as_first()
-        # One after the other: what is sent to one that joins may not hold that another joined too,
-        # and then it gives up (seen once, Galera 26.4.23: "IST didn't contain all write sets").
-        for node in self.nodes:
-            if node is not best:
-                node.start()
-        self.wait_until_whole()
-        return best
 
     def stop(self) -> None:
         """Stop the nodes one after another; the last one has all data."""

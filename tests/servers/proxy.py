@@ -86,8 +86,7 @@ class Proxy:
         self._target = (host, port)
         self._connections: set[_Connection] = set()
         self._faults: list[Fault] = []
-        self._held = False
-        self._changed = threading.Condition()
+        self._changing = threading.Lock()
         self._listener: socket.socket | None = None
         self.accept()
 
@@ -105,26 +104,6 @@ class Proxy:
                 self._listener.shutdown(socket.SHUT_RDWR)
             self._listener.close()
             self._listener = None
-
-    def cut(self) -> None:
-        """Close every connection; new ones are accepted."""
-        with self._changed:
-            for connection in self._connections:
-                connection.cut()
-            self._changed.notify_all()
-
-    def hold(self) -> None:
-        """Forward nothing in either direction, and close nothing, as in a partition.
-
-        The kernel accepts new connections, which get no answer.
-        """
-        self._held = True
-
-    def release(self) -> None:
-        """Forward what was held back, and everything after it."""
-        with self._changed:
-            self._held = False
-            self._changed.notify_all()
 
     def lose_request(self, trigger: Trigger) -> Fault:
         """Close the next connection whose client sends such a piece, before the server gets it."""
@@ -155,19 +134,16 @@ class Proxy:
         account = parts.netloc.rpartition("@")[0]
         return urlunsplit(parts._replace(netloc=f"{account}@{self.host}:{self.port}"))
 
-    def connections(self) -> int:
-        """The number of open connections."""
-        return len(self._connections)
-
     def close(self) -> None:
         """Stop accepting connections, and close the open ones."""
         self.refuse()
-        self.release()
-        self.cut()
+        with self._changing:
+            for connection in self._connections:
+                connection.cut()
 
     def _order(self, trigger: Trigger, loss: _Loss) -> Fault:
         fault = Fault(trigger, loss)
-        with self._changed:
+        with self._changing:
             self._faults.append(fault)
         return fault
 
@@ -182,11 +158,11 @@ class Proxy:
     def _carry(self, connection: _Connection) -> None:
         """Connect to the server for a client, forward what it sends, and close both sides
         together."""
-        with self._changed:
+        with self._changing:
             self._connections.add(connection)
         answers = None
         try:
-            if self._may_pass(connection):
+            if not connection.is_cut:
                 connection.server = socket.create_connection(self._target)
                 answers = self._start(self._carry_answers, connection, connection.server)
                 self._carry_requests(connection, connection.server)
@@ -201,7 +177,7 @@ class Proxy:
     def _carry_requests(self, connection: _Connection, server: socket.socket) -> None:
         with suppress(OSError):
             while piece := connection.client.recv(_PIECE):
-                if not self._may_pass(connection):
+                if connection.is_cut:
                     return
                 fault = self._fault_for(connection, piece)
                 if fault is not None and fault.loss is _Loss.REQUEST:
@@ -219,7 +195,7 @@ class Proxy:
     def _carry_answers(self, connection: _Connection, server: socket.socket) -> None:
         with suppress(OSError):
             while piece := server.recv(_PIECE):
-                if not self._may_pass(connection):
+                if connection.is_cut:
                     break
                 fault = connection.fault
                 if fault is None:
@@ -230,15 +206,9 @@ class Proxy:
                     break
         connection.cut()
 
-    def _may_pass(self, connection: _Connection) -> bool:
-        """Wait while traffic is held; return whether the connection still exists."""
-        with self._changed:
-            self._changed.wait_for(lambda: connection.is_cut or not self._held)
-        return not connection.is_cut
-
     def _fault_for(self, connection: _Connection, piece: bytes) -> Fault | None:
         """The fault that a client's piece triggers; only its connection is affected."""
-        with self._changed:
+        with self._changing:
             if connection.fault is None:
                 fault = next((fault for fault in self._faults if fault.trigger(piece)), None)
                 if fault is not None:
@@ -250,7 +220,7 @@ class Proxy:
         connection.client.close()
         if connection.server is not None:
             connection.server.close()
-        with self._changed:
+        with self._changing:
             self._connections.discard(connection)
 
     def _start(self, target: Callable[..., None], *arguments: object) -> threading.Thread:
