@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from berth.store.engine.database import Database
+from berth.store.traits import create_trait, delete_trait
 from berth.upkeep import schema
 from tests.fresh import Fresh, opened_at
 from tests.store import damage
@@ -55,13 +57,30 @@ def other(db: Database, opened: Opener) -> Database:
     return opened()
 
 
-@pytest.fixture
-def sound(database_url: str) -> Iterator[Database]:
-    """The undamaged fleet of `damage`, on each engine."""
-    db = opened_at(database_url)
-    schema.upgrade(db)
-    # A first write of a process is run twice, and would take an id of a provider with it.
-    schema.sync_standard_names(db)
+@pytest.fixture(scope="session")
+def sound_file(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An SQLite file with the undamaged fleet of `damage`, to be copied."""
+    path = tmp_path_factory.mktemp("sound") / "berth.db"
+    db = opened_at(f"sqlite:///{shutil.copy(prepared, path)}")
     damage.fleet(db)
+    db.dispose()
+    return path
+
+
+@pytest.fixture
+def sound(engine: str, database_url: str, sound_file: Path) -> Iterator[Database]:
+    """The undamaged fleet of `damage`, on each engine."""
+    if engine == "sqlite":
+        shutil.copy(sound_file, database_url.removeprefix("sqlite:///"))
+    db = opened_at(database_url)
+    if engine == "sqlite":
+        # So that it has a row of the clock, and takes over none that a test makes.
+        create_trait(db, "CUSTOM_FIRST")
+        delete_trait(db, "CUSTOM_FIRST")
+    else:
+        schema.upgrade(db)
+        # A first write of a process is run twice, and would take an id of a provider with it.
+        schema.sync_standard_names(db)
+        damage.fleet(db)
     yield db
     db.dispose()

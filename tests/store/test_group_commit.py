@@ -8,7 +8,8 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from functools import partial
 from threading import Event
 from typing import Any
@@ -27,12 +28,12 @@ from berth.model.errors import (
 from berth.store.allocations import consumer_allocations, delete_allocations
 from berth.store.engine.database import Database
 from berth.store.engine.group_commit import Batchable, GroupCommit, Write
-from berth.store.engine.opening import DatabaseOptions, open_database
 from berth.store.engine.prepared import Runner
 from berth.store.engine.sqlite import SqliteDialect
 from berth.store.engine.transaction import Tx
 from berth.store.usages import project_usages
 from tests.e2e.serving import wait_until
+from tests.fresh import opened_at
 from tests.store.fleet import (
     add_provider,
     claim,
@@ -48,8 +49,8 @@ from tests.store.together import in_background, together
 #: The driver that fails on purpose is written for it.
 pytestmark = pytest.mark.engines("sqlite")
 
-
 TIMEOUT = 30
+VCPU = {1: {"VCPU": 1}}
 
 
 class Driver(sqlite3.Connection):
@@ -77,9 +78,9 @@ def driver() -> type[Driver]:
 
 
 @pytest.fixture
-def failing(database: Database, driver: type[Driver]) -> Iterator[Database]:
-    """The database, with a driver that can fail."""
-    db = open_database(str(database.engine.url), options=DatabaseOptions(synchronous=False))
+def failing(fresh_url: str, driver: type[Driver]) -> Iterator[Database]:
+    """The database, with a driver that can fail, and a host with 3 VCPU."""
+    db = opened_at(fresh_url)
 
     @event.listens_for(db.engine, "do_connect")
     def connect(_dialect: object, _record: object, _args: object, options: dict[str, Any]) -> None:
@@ -90,28 +91,34 @@ def failing(database: Database, driver: type[Driver]) -> Iterator[Database]:
     db.dispose()
 
 
+def sent_of(sent: list[str], beginning: str) -> int:
+    """The number of statements that begin with this text."""
+    return sum(statement.startswith(beginning) for statement in sent)
+
+
+def errors_of(*asked: Future[Any]) -> list[type[BaseException] | None]:
+    """The types of the errors, in their order; None for those that succeed."""
+    errors = (future.exception(TIMEOUT) for future in asked)
+    return [None if error is None else type(error) for error in errors]
+
+
 def test_writes_that_wait_share_one_commit(db: Database) -> None:
-    """Nine inventory writes on different providers: one transaction, one increment of the clock."""
-    for number in range(9):
+    """Nine inventory writes on different providers: one transaction, one increment of the clock.
+    Nine claims on one provider send the statements of one; each increments the generation."""
+    for number in range(1, 10):
         add_provider(db, number, VCPU=10)
     with counted_statements(db) as sent, together(db) as ask:
-        asked = [ask(partial(restock, db, number, VCPU=11)) for number in range(9)]
-    for future in asked:
-        future.result(TIMEOUT)
+        asked = [ask(partial(restock, db, number, VCPU=11)) for number in range(1, 10)]
+    assert errors_of(*asked) == [None] * 9
     assert sent_of(sent, "UPDATE berth_writer") == 1
     assert sent_of(sent, "SAVEPOINT") == 9
-
-
-def test_new_claims_are_written_at_once(db: Database) -> None:
-    """Nine claims on one provider send the statements of one; each increments the generation."""
-    add_provider(db, 1, VCPU=10)
-    claim(db, holding(0, {1: {"VCPU": 1}}))
+    claim(db, holding(0, VCPU))
     before = generation(db, 1)
     with counted_statements(db) as alone:
-        claim(db, holding(10, {1: {"VCPU": 1}}))
+        claim(db, holding(10, VCPU))
     with counted_statements(db) as sent, together(db) as ask:
-        claims = [ask(claim, db, holding(n, {1: {"VCPU": 1}})) for n in range(1, 9)]
-    assert [write.result(TIMEOUT) for write in claims] == [None] * 8
+        asked = [ask(claim, db, holding(number, VCPU)) for number in range(1, 9)]
+    assert errors_of(*asked) == [None] * 8
     assert used(db, 1) == [10]
     assert generation(db, 1) == before + 9
     # And the beginning of the first transaction, which holds the others up.
@@ -121,59 +128,51 @@ def test_new_claims_are_written_at_once(db: Database) -> None:
 def test_moves_that_share_a_commit_are_all_counted_for_their_project(db: Database) -> None:
     """Each is written by itself."""
     add_provider(db, 1, VCPU=20)
-    for number in (1, 2, 3):
-        claim(db, holding(number, {1: {"VCPU": 1}}))
+    claim(db, *(holding(number, VCPU) for number in (1, 2, 3)))
     with together(db) as ask:
         moves = [ask(claim, db, holding(n, {1: {"VCPU": 1 + n}})) for n in (1, 2, 3)]
-    assert [write.result(TIMEOUT) for write in moves] == [None] * 3
+    assert errors_of(*moves) == [None] * 3
     assert project_usages(db, "project", None) == {"VCPU": 9}
 
 
 def test_a_request_for_several_consumers_counts_once_among_others_too(db: Database) -> None:
     """The generation is incremented once for each request that names the provider, as without
     sharing."""
+    both = {1: {"VCPU": 1}, 2: {"VCPU": 1}}
     for number in (1, 2):
         add_provider(db, number, VCPU=10)
-    claim(db, *(holding(n, {1: {"VCPU": 1}, 2: {"VCPU": 1}}) for n in (1, 2, 3)))
+    claim(db, *(holding(n, both) for n in (1, 2, 3)))
     assert (generation(db, 1), generation(db, 2)) == (2, 2)
     with together(db) as ask:
-        claims = [
-            ask(claim, db, *(holding(n, {1: {"VCPU": 1}}) for n in (4, 5, 6))),
-            ask(claim, db, holding(7, {1: {"VCPU": 1}, 2: {"VCPU": 1}})),
-        ]
-    assert [write.result(TIMEOUT) for write in claims] == [None, None]
+        several = ask(claim, db, *(holding(n, VCPU) for n in (4, 5, 6)))
+        one = ask(claim, db, holding(7, both))
+    assert errors_of(several, one) == [None] * 2
     assert (generation(db, 1), generation(db, 2)) == (4, 3)
 
 
 def test_releases_are_written_at_once(db: Database) -> None:
     """Nine consumers are released; the tenth has no allocations and gets its error."""
     add_provider(db, 1, VCPU=10)
-    for number in range(9):
-        claim(db, holding(number, {1: {"VCPU": 1}}))
+    claim(db, *(holding(number, VCPU) for number in range(9)))
     with counted_statements(db) as sent, together(db) as ask:
         gone = [ask(delete_allocations, db, consumer(number)) for number in range(9)]
         twice = ask(delete_allocations, db, consumer(0))
         nobody = ask(delete_allocations, db, consumer(20))
     assert used(db, 1) == [0]
-    errors = Counter(type(write.exception(TIMEOUT)) for write in (*gone, twice))
-    assert errors == {type(None): 9, AllocationsNotFound: 1}
-    assert isinstance(nobody.exception(TIMEOUT), AllocationsNotFound)
+    assert Counter(errors_of(*gone, twice)) == {None: 9, AllocationsNotFound: 1}
+    assert errors_of(nobody) == [AllocationsNotFound]
     assert sent_of(sent, "DELETE FROM allocations") == 2
 
 
 def test_a_swap_is_no_way_around_what_neither_could_do_alone(db: Database) -> None:
     """Two full providers: each consumer would move to the other's. Together they would fit, but
     neither alone, so both are refused."""
-    add_provider(db, 1, VCPU=1)
-    add_provider(db, 2, VCPU=1)
-    claim(db, holding(1, {1: {"VCPU": 1}}))
-    claim(db, holding(2, {2: {"VCPU": 1}}))
+    for number in (1, 2):
+        add_provider(db, number, VCPU=1)
+        claim(db, holding(number, {number: {"VCPU": 1}}))
     with together(db) as ask:
-        moves = [
-            ask(claim, db, holding(1, {2: {"VCPU": 1}}, seen=1)),
-            ask(claim, db, holding(2, {1: {"VCPU": 1}}, seen=1)),
-        ]
-    assert [type(write.exception(TIMEOUT)) for write in moves] == [CapacityExceeded] * 2
+        moves = [ask(claim, db, holding(n, {3 - n: {"VCPU": 1}}, seen=1)) for n in (1, 2)]
+    assert errors_of(*moves) == [CapacityExceeded] * 2
 
 
 def test_a_claim_for_a_consumer_that_is_gone_is_refused_among_others_too(db: Database) -> None:
@@ -181,19 +180,14 @@ def test_a_claim_for_a_consumer_that_is_gone_is_refused_among_others_too(db: Dat
     alone. And of two claims for one new consumer, the second finds that it exists."""
     add_provider(db, 1, VCPU=10)
     with together(db) as ask:
-        stale = ask(claim, db, holding(1, {1: {"VCPU": 1}}, seen=3))
-        new = [ask(claim, db, holding(n, {1: {"VCPU": 1}}, seen=None)) for n in (2, 3)]
-        again = ask(claim, db, holding(2, {1: {"VCPU": 1}}, seen=None))
-    for refused in (stale, again):
-        assert isinstance(refused.exception(TIMEOUT), ConsumerGenerationConflict)
-    assert [write.result(TIMEOUT) for write in new] == [None, None]
+        asked = [
+            ask(claim, db, holding(number, VCPU, seen=seen))
+            for number, seen in ((1, 3), (2, None), (3, None), (2, None))
+        ]
+    conflict = ConsumerGenerationConflict
+    assert errors_of(*asked) == [conflict, None, None, conflict]
     assert consumer_allocations(db, consumer(1)) is None
     assert used(db, 1) == [2]
-
-
-def sent_of(sent: list[str], beginning: str) -> int:
-    """The number of statements that begin with this text."""
-    return sum(future.startswith(beginning) for future in sent)
 
 
 def test_each_succeeds_or_fails_on_its_own(db: Database) -> None:
@@ -201,16 +195,12 @@ def test_each_succeeds_or_fails_on_its_own(db: Database) -> None:
     add_provider(db, 1, VCPU=3)
     add_provider(db, 2, VCPU=3)
     with together(db) as ask:
-        fits = [ask(claim, db, holding(n, {1: {"VCPU": 1}})) for n in range(3)]
+        fits = [ask(claim, db, holding(n, VCPU)) for n in range(3)]
         too_much = ask(claim, db, holding(3, {2: {"VCPU": 1}, 1: {"VCPU": 1}}))
         another = ask(claim, db, holding(4, {2: {"VCPU": 1}}))
-    for write in (*fits, another):
-        write.result(TIMEOUT)
-    with pytest.raises(CapacityExceeded):
-        too_much.result(TIMEOUT)
+    assert errors_of(*fits, too_much, another) == [*[None] * 3, CapacityExceeded, None]
     assert consumer_allocations(db, consumer(3)) is None
-    assert used(db, 1) == [3]
-    assert used(db, 2) == [1]
+    assert used(db, 1, 2) == [3, 1]
 
 
 def test_a_unit_that_the_database_fails_harms_no_other(db: Database) -> None:
@@ -221,13 +211,11 @@ def test_a_unit_that_the_database_fails_harms_no_other(db: Database) -> None:
         tx.connection.exec_driver_sql("SELECT nonsense")
 
     with together(db) as ask:
-        before = ask(claim, db, holding(1, {1: {"VCPU": 1}}))
+        before = ask(claim, db, holding(1, VCPU))
         broken = ask(db.write, breaks)
-        after = ask(claim, db, holding(2, {1: {"VCPU": 1}}))
-    before.result(TIMEOUT)
-    after.result(TIMEOUT)
-    with pytest.raises(DatabaseUnavailable):
-        broken.result(TIMEOUT)
+        after = ask(claim, db, holding(2, VCPU))
+    assert isinstance(broken.exception(TIMEOUT), DatabaseUnavailable)
+    assert errors_of(before, after) == [None, None]
     assert used(db, 1) == [2]
 
 
@@ -238,12 +226,11 @@ def test_a_refusal_is_told_only_after_the_commit_that_justifies_it(
     reported."""
     claim(failing, holding(0, {1: {"VCPU": 2}}))
     with together(failing) as ask:
-        lost = ask(claim, failing, holding(1, {1: {"VCPU": 1}}))
-        second = ask(claim, failing, holding(2, {1: {"VCPU": 1}}))
+        lost = ask(claim, failing, holding(1, VCPU))
+        second = ask(claim, failing, holding(2, VCPU))
         driver.fails_before = 2  # the shared commit, and that of the first one alone
-    with pytest.raises(DatabaseUnavailable):
-        lost.result(TIMEOUT)
-    second.result(TIMEOUT)
+    assert isinstance(lost.exception(TIMEOUT), DatabaseUnavailable)
+    assert errors_of(second) == [None]
     assert consumer_allocations(failing, consumer(1)) is None
     assert consumer_allocations(failing, consumer(2)) is not None
 
@@ -264,20 +251,16 @@ def test_a_lock_is_waited_for_once_by_all_who_need_it(
     assert len(begun) == 1
 
 
-@pytest.mark.parametrize("writers", [1, 5])
+@pytest.mark.parametrize("writers", [1, 3])
 def test_a_commit_whose_answer_is_lost_is_looked_up(
     failing: Database, driver: type[Driver], writers: int
 ) -> None:
     """It took place, so the writes succeed, and nothing is written twice."""
-    add_provider(failing, 2, VCPU=10)
     with together(failing) as ask:
-        claims = [ask(claim, failing, holding(n, {2: {"VCPU": 1}})) for n in range(writers)]
+        claims = [ask(claim, failing, holding(n, VCPU)) for n in range(writers)]
         driver.fails_after = 1
-    for write in claims:
-        write.result(TIMEOUT)
-    assert used(failing, 2) == [writers]
-    claim(failing, holding(99, {2: {"VCPU": 1}}))
-    assert used(failing, 2) == [writers + 1]
+    assert errors_of(*claims) == [None] * writers
+    assert used(failing, 1) == [writers]
 
 
 def test_the_causes_of_a_commit_that_fails_come_to_an_end(
@@ -286,7 +269,7 @@ def test_the_causes_of_a_commit_that_fails_come_to_an_end(
     """Whoever looks for the cause in the chain of an error does not walk in a circle."""
     driver.fails_before = 1
     with pytest.raises(DatabaseUnavailable) as caught:
-        claim(failing, holding(1, {1: {"VCPU": 1}}))
+        claim(failing, holding(1, VCPU))
     causes: list[BaseException] = []
     cause: BaseException | None = caught.value
     while cause is not None:
@@ -308,64 +291,8 @@ def test_a_commit_that_nobody_can_tell_of_is_no_success_and_no_conflict(
     with monkeypatch.context() as patch:
         patch.setattr(failing.engine.pool, "_do_get", nobody_answers)
         with pytest.raises(DatabaseUnavailable):
-            claim(failing, holding(1, {1: {"VCPU": 1}}))
+            claim(failing, holding(1, VCPU))
     assert used(failing, 1) == [1]
-
-
-def test_no_more_than_so_many_share_a_commit() -> None:
-    """Later writes form the next group, and each gets its outcome."""
-    groups: list[int] = []
-    entered, may_go = Event(), Event()
-
-    def settle(take: Callable[[], list[Write]]) -> None:
-        writes = take()
-        entered.set()
-        assert may_go.wait(TIMEOUT)
-        groups.append(len(writes))
-        for write in writes:
-            write.succeed(None)
-
-    queue = GroupCommit(settle, writes_max=3)
-    asked = [in_background(queue.settle, Write(lambda tx: None))]
-    assert entered.wait(TIMEOUT)
-    asked += [in_background(queue.settle, Write(lambda tx: None)) for _ in range(7)]
-    wait_until(lambda: len(queue._waiting) == 7, "seven to wait")
-    may_go.set()
-    settled, lost = wait(asked, TIMEOUT)
-    assert not lost
-    assert [one.result() for one in settled] == [None] * 8
-    assert groups == [1, 3, 3, 1]
-
-
-@pytest.mark.parametrize(
-    ("mixes_batches", "expected"), [(True, ["a", "abab"]), (False, ["a", "aa", "bb"])]
-)
-def test_where_several_processes_write_a_transaction_is_of_one_kind(
-    mixes_batches: bool, expected: list[str]
-) -> None:
-    """Each kind takes its row locks in one order; two kinds in one transaction would not."""
-    kinds = {name: Batchable(lambda tx, items: [True for _ in items], name) for name in "ab"}
-    groups: list[str] = []
-    entered, may_go = Event(), Event()
-
-    def settle(take: Callable[[], list[Write]]) -> None:
-        writes = take()
-        entered.set()
-        assert may_go.wait(TIMEOUT)
-        groups.append("".join(write.batch.item for write in writes if write.batch))
-        for write in writes:
-            write.succeed(None)
-
-    queue = GroupCommit(settle, mixes_batches=mixes_batches)
-    asked = [in_background(queue.settle, Write(lambda tx: None, kinds["a"]))]
-    assert entered.wait(TIMEOUT)
-    for count, name in enumerate("abab", 1):
-        asked.append(in_background(queue.settle, Write(lambda tx: None, kinds[name])))
-        wait_until(lambda: len(queue._waiting) == count, f"{count} to wait")  # noqa: B023
-    may_go.set()
-    _, lost = wait(asked, TIMEOUT)
-    assert not lost
-    assert groups == expected
 
 
 def test_who_comes_while_the_lock_is_waited_for_shares_the_commit(
@@ -383,20 +310,79 @@ def test_who_comes_while_the_lock_is_waited_for_shares_the_commit(
 
     monkeypatch.setattr(SqliteDialect, "begin_writing", wait_for_it)
     with counted_statements(db) as sent:
-        claims = [in_background(claim, db, holding(0, {1: {"VCPU": 1}}))]
+        claims = [in_background(claim, db, holding(0, VCPU))]
         assert waits.wait(TIMEOUT)
-        claims += [in_background(claim, db, holding(n, {1: {"VCPU": 1}})) for n in range(1, 5)]
+        claims += [in_background(claim, db, holding(n, VCPU)) for n in range(1, 5)]
         wait_until(lambda: len(db._writes._waiting) == 5, "five to wait")
         has_it.set()
-        for write in claims:
-            write.result(TIMEOUT)
+        assert errors_of(*claims) == [None] * 5
     assert sent_of(sent, "BEGIN IMMEDIATE") == 1
+
+
+# --- The queue -----------------------------------------------------------------------------------
+
+
+@contextmanager
+def queue(**options: Any) -> Iterator[tuple[GroupCommit, Callable[..., Future[Any]], list[str]]]:
+    """A queue, a function that puts a write into it and waits until it waits, and the groups that
+    were settled, by the names of their writes: the first begins at once, and all others wait for
+    the end of the block."""
+    groups: list[str] = []
+    entered, may_go = Event(), Event()
+
+    def settle(take: Callable[[], list[Write]]) -> None:
+        writes = take()
+        entered.set()
+        assert may_go.wait(TIMEOUT)
+        groups.append("".join(write.batch.item for write in writes if write.batch))
+        for write in writes:
+            write.succeed(None)
+
+    kinds = {name: Batchable(lambda tx, items: [True for _ in items], name) for name in "ab"}
+    commits = GroupCommit(settle, **options)
+    asked: list[Future[Any]] = []
+
+    def ask(name: str, kind: type[Write] = Write) -> Future[Any]:
+        waiting = len(commits._waiting)
+        asked.append(in_background(commits.settle, kind(lambda tx: None, kinds[name])))
+        if len(asked) == 1:
+            assert entered.wait(TIMEOUT)
+        else:
+            wait_until(
+                lambda: asked[-1].done() or len(commits._waiting) > waiting, f"{name} to wait"
+            )
+        return asked[-1]
+
+    ask("a")
+    yield commits, ask, groups
+    may_go.set()
+    assert not wait(asked, TIMEOUT).not_done
+
+
+@pytest.mark.parametrize(
+    ("options", "names", "expected"),
+    [
+        # Later writes form the next group.
+        ({"writes_max": 3}, "aaaaaaa", ["a", "aaa", "aaa", "a"]),
+        # Where several processes write, a transaction is of one kind: each kind takes its row locks
+        # in one order; two kinds in one transaction would not.
+        ({"mixes_batches": True}, "abab", ["a", "abab"]),
+        ({"mixes_batches": False}, "abab", ["a", "aa", "bb"]),
+    ],
+)
+def test_which_writes_share_a_commit(
+    options: dict[str, Any], names: str, expected: list[str]
+) -> None:
+    """So many, of one kind or of several; and each gets its outcome."""
+    with queue(**options) as (_, ask, groups):
+        asked = [ask(name) for name in names]
+    assert errors_of(*asked) == [None] * len(names)
+    assert groups == expected
 
 
 @pytest.mark.parametrize("has_waited", [False, True])
 def test_who_is_interrupted_while_waiting_keeps_nobody_waiting(has_waited: bool) -> None:
     """Ctrl-C in a thread that waits for its turn, or whose turn has just come."""
-    entered, may_go = Event(), Event()
 
     class Interrupted(Write):
         def wait(self) -> None:
@@ -405,25 +391,10 @@ def test_who_is_interrupted_while_waiting_keeps_nobody_waiting(has_waited: bool)
                 super().wait()
             raise KeyboardInterrupt
 
-    def settle(take: Callable[[], list[Write]]) -> None:
-        writes = take()
-        entered.set()
-        assert may_go.wait(TIMEOUT)
-        for write in writes:
-            write.succeed(None)
-
-    queue = GroupCommit(settle)
-    first = in_background(queue.settle, Write(lambda tx: None))
-    assert entered.wait(TIMEOUT)
-    second = in_background(queue.settle, Interrupted(lambda tx: None))
-    wait_until(lambda: second.done() or len(queue._waiting) == 1, "the second to wait")
-    third = in_background(queue.settle, Write(lambda tx: None))
-    wait_until(lambda: len(queue._waiting) == 1 + has_waited, "the third to wait")
-    may_go.set()
-    assert isinstance(second.exception(TIMEOUT), KeyboardInterrupt)
-    assert (first.result(TIMEOUT), third.result(TIMEOUT)) == (None, None)
-    last = in_background(queue.settle, Write(lambda tx: None))
-    assert last.result(TIMEOUT) is None
+    with queue() as (commits, ask, _):
+        second, third = ask("a", Interrupted), ask("a")
+    assert errors_of(second, third) == [KeyboardInterrupt, None]
+    assert errors_of(in_background(commits.settle, Write(lambda tx: None))) == [None]
 
 
 def test_a_fault_of_the_leader_reaches_everybody() -> None:
@@ -436,10 +407,10 @@ def test_a_fault_of_the_leader_reaches_everybody() -> None:
         for write in take():
             write.succeed("done")
 
-    queue = GroupCommit(settle)
+    commits = GroupCommit(settle)
     first, second = Write(lambda tx: None), Write(lambda tx: None)
-    queue.settle(first)
-    queue.settle(second)
+    commits.settle(first)
+    commits.settle(second)
     with pytest.raises(BerthError):
         first.outcome()
     assert second.outcome() == "done"
@@ -452,7 +423,7 @@ def test_a_fault_after_the_commit_does_not_take_back_what_was_told() -> None:
         take()[0].succeed("done")
         raise BerthError("broken")
 
-    queue = GroupCommit(settle)
+    commits = GroupCommit(settle)
     first = Write(lambda tx: None)
-    queue.settle(first)
+    commits.settle(first)
     assert first.outcome() == "done"
