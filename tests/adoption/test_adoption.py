@@ -56,20 +56,14 @@ def test_a_database_goes_to_berth_and_back(
     goes_and_comes_back(database_url, databases, tmp_path, NEWEST)
 
 
-@pytest.mark.engines("mariadb")
+@pytest.mark.thorough
+@pytest.mark.engines("mariadb", "postgresql")
 def test_so_does_one_of_an_older_release(
-    database_url: str, databases: Databases, tmp_path: Path
+    engine: str, database_url: str, databases: Databases, tmp_path: Path
 ) -> None:
-    """From before redundant indexes were dropped."""
-    goes_and_comes_back(database_url, databases, tmp_path, "8.0.0")
-
-
-@pytest.mark.engines("postgresql")
-def test_so_does_one_of_the_oldest_release(
-    database_url: str, databases: Databases, tmp_path: Path
-) -> None:
-    """From before consumers had types."""
-    goes_and_comes_back(database_url, databases, tmp_path, "2.0.1")
+    """From before redundant indexes were dropped, and from before consumers had types."""
+    release = {"mariadb": "8.0.0", "postgresql": "2.0.1"}[engine]
+    goes_and_comes_back(database_url, databases, tmp_path, release)
 
 
 def goes_and_comes_back(

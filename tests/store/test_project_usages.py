@@ -114,23 +114,16 @@ def test_claims_for_one_project_in_two_processes_do_not_wait(db: Database, other
     assert usage(db) == (4, 7)
 
 
-def test_one_statement_reads_what_a_project_uses(db: Database) -> None:
-    """However many consumers it has, and for a user as for all."""
-    add_provider(db, 1, VCPU=8)
-    claim(db, *(holding(number, {1: {"VCPU": 1}}) for number in range(5)))
-    for user in (None, "user"):
-        with counted_statements(db) as sent:
-            project_usages_by_type(db, "project", user, None)
-        assert len([one for one in sent if one.startswith("SELECT")]) == 1
-
-
 def test_classes_of_several_rows(db: Database) -> None:
-    """A row has the counters of four classes; a consumer may use classes of several rows."""
+    """A row has the counters of four classes; a consumer may use classes of several rows.
+    One statement reads them."""
     stock = {"VCPU": 8, "DISK_GB": 8, "PCI_DEVICE": 8, "VGPU": 8, "NET_BW_EGR_KILOBIT_PER_SEC": 8}
     add_provider(db, 1, **stock)
     claim(db, holding(1, {1: stock}, consumer_type="INSTANCE"))
-    usages = project_usages_by_type(db, "project", "user", None)
+    with counted_statements(db) as sent:
+        usages = project_usages_by_type(db, "project", "user", None)
     assert usages == {"INSTANCE": TypeUsages(stock, 1)}
+    assert len([one for one in sent if one.startswith("SELECT")]) == 1
     assert schema.check(db) == []
 
 

@@ -162,7 +162,8 @@ def test_every_write_of_a_lost_commit_learns_of_it(db: Database, fresh_url: str)
 def test_the_path_is_looked_at_once_a_second(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For any number of requests: once for reads and once for writes."""
+    """For any number of requests: once for reads and once for writes. The last look decides until
+    the next one; a missing log stops only the writers."""
     looks: list[str] = []
 
     def look(path: str, **options: Any) -> os.stat_result:
@@ -172,41 +173,27 @@ def test_the_path_is_looked_at_once_a_second(
 
     now = [0.0]
     file = DatabaseFile(clock=lambda: now[0])
-    name, stat_of = str(tmp_path / "a.db"), os.stat
+    name, stat_of, log = str(tmp_path / "a.db"), os.stat, tmp_path / "a.db-wal"
     file.connecting(name)
-    file.connected()
-    monkeypatch.setattr("berth.store.engine.sqlite_file.os.stat", look)
-    for _ in range(100):
-        file.check()
-        file.check(writing=True)
-    assert looks == [name, name]
-    Path(name).unlink()
-    file.check()
-    now[0] += LOOK_EACH_S
-    for _ in range(100):
-        with pytest.raises(DatabaseMoved):
-            file.check()
-    assert looks == [name] * 3
-
-
-def test_between_two_looks_writes_are_refused_as_at_the_last(tmp_path: Path) -> None:
-    """The last check decides until the next one. A missing log stops only the writers."""
-    now = [0.0]
-    file = DatabaseFile(clock=lambda: now[0])
-    log = tmp_path / "a.db-wal"
-    file.connecting(str(tmp_path / "a.db"))
     file.connected()
     log.touch()
     file.writing()
     away = log.rename(tmp_path / "away")
-    for _ in range(3):
+    monkeypatch.setattr("berth.store.engine.sqlite_file.os.stat", look)
+    for _ in range(100):
         file.check()
         with pytest.raises(DatabaseMoved):
             file.check(writing=True)
+    assert looks == [name, name]
     away.rename(log)
     now[0] += LOOK_EACH_S
-    for _ in range(3):
-        file.check(writing=True)
+    file.check(writing=True)
+    Path(name).unlink()
+    file.check(writing=True)
+    now[0] += LOOK_EACH_S
+    for _ in range(100):
+        with pytest.raises(DatabaseMoved):
+            file.check()
 
 
 @pytest.mark.parametrize("umask", [0, 0o022, 0o377])
