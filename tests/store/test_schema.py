@@ -288,17 +288,18 @@ def test_several_processes_may_prepare_one_database(database_url: str) -> None:
 
 
 def test_services_hear_of_standard_traits_that_are_put_in(db: Database, other: Database) -> None:
-    """As by a newer release beside them; if no name is missing, nothing is written."""
-    new = STANDARD_TRAITS[0]
-    change(
-        db,
-        f"DELETE FROM traits WHERE name = '{new}'",
-        "DELETE FROM resource_classes WHERE name = 'FPGA'",
-    )
-    index = Index(other)
-    assert new not in index.snapshot().names.trait_ids
+    """As by a newer release beside them, and of classes; if no name is missing, nothing is
+    written."""
+    trait, index = STANDARD_TRAITS[0], Index(other)
+    change(db, f"DELETE FROM traits WHERE name = '{trait}'")
+    assert trait not in index.snapshot().names.trait_ids
     schema.sync_standard_names(db)
-    assert new in index.snapshot().names.trait_ids
+    assert trait in index.snapshot().names.trait_ids
+    change(db, "DELETE FROM resource_classes WHERE name = 'FPGA'")
+    index = Index(other)
+    assert "FPGA" not in index.snapshot().names.class_ids
+    schema.sync_standard_names(db)
+    assert "FPGA" in index.snapshot().names.class_ids
     assert list_resource_classes(db).names == list(STANDARD_CLASSES)
     with counted_statements(db) as sent:
         schema.sync_standard_names(db)
