@@ -59,9 +59,14 @@ def tracker(client: ReportClient, driver: Driver, *, attempts_max: int = 1) -> T
     )
 
 
-def start(client: ReportClient, driver: Driver) -> Plan:
-    """The first report of cn1, with one attempt."""
-    return tracker(client, driver).report(node(), startup=True)
+def start(client: ReportClient, driver: Driver, name: str = "cn1") -> Plan:
+    """The first report of a host, with one attempt."""
+    return tracker(client, driver).report(node(name), startup=True)
+
+
+def periodic(client: ReportClient, driver: Driver, name: str = "cn1") -> Plan:
+    """A later report."""
+    return tracker(client, driver).report(node(name), startup=False)
 
 
 class NotFound:

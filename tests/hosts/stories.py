@@ -23,6 +23,7 @@ import pytest
 
 from berth.hosts.drivers.libvirt.driver import LibvirtDriver
 from berth.hosts.drivers.libvirt.options import read_options as read_libvirt_options
+from berth.hosts.drivers.provider_config import ProviderConfig, WithProviderConfig
 from berth.hosts.drivers.static import StaticDriver
 from berth.hosts.errors import ComputeError
 from berth.hosts.plan import Plan
@@ -30,12 +31,16 @@ from berth.hosts.report_client import ReportClient
 from berth.hosts.service import Service
 from berth.hosts.tracker import Driver
 from tests.hosts import linux_hosts
+from tests.hosts.drivers import GPUHost
+from tests.hosts.hosts import periodic, start
 from tests.hosts.libvirt_hosts import RecordedHost, domain_xml, gpu_host, pci_xml
 from tests.hosts.linux_hosts import FakeNVML
 from tests.hosts.machines import MACHINES, Machine
-from tests.hosts.reporting import periodic, start
 from tests.hosts.stage import Stage, consumer_uuid, drawn
 from tests.worlds import aggregate_uuid, provider_uuid
+
+#: What a provider.yaml begins with.
+_CONFIG: Final = "meta: {schema_version: '1.0'}\nproviders: "
 
 FOLDER: Final = Path(__file__).parent / "stories"
 
@@ -145,6 +150,8 @@ class Host:
 
     def turn(self, step: Step) -> None:
         """Change the host, or start its agent anew."""
+        self._files |= step.files
+        write_files(self._root, self._files if self._kind == "linux" else step.files)
         if isinstance(step.host, str):
             self._change(step.host)
         elif step.host is not None:
@@ -152,22 +159,31 @@ class Host:
             self._change(self._members)
         if step.options is not None:
             self._options = {**self._options, **step.options}
-        self._files |= step.files
-        write_files(self._folder / str(self._made), self._files)
         is_new = step.anew or step.options is not None
         if is_new or (self._kind == "linux" and step.host is not None):
             self.driver = self._make()
+
+    @property
+    def _root(self) -> Path:
+        return self._folder / str(self._made) if self._kind == "linux" else self._folder
 
     def _change(self, members: Any) -> None:
         if self._kind == "static" and members:
             beside = self._folder / "new.yaml"
             beside.write_text(_UUID_OF.sub(_uuid_of, members))
             beside.replace(self._folder / "providers.yaml")
+        elif self._kind == "config":
+            texts = {f"provider_config/{name}": text for name, text in members.items()}
+            texts = {name: text and _CONFIG + text for name, text in texts.items()}
+            write_files(self._folder, {"provider_config": "/", **texts})
         elif self._kind == "libvirt":
             vars(self._recorded).update(vars(recorded_host(**members)))
 
     def _make(self) -> Driver:
         self._made += 1
+        if self._kind == "config":
+            config = ProviderConfig(self._folder / "provider_config", self._folder / "owned.json")
+            return WithProviderConfig(GPUHost({}), config)
         if self._kind == "static":
             made = StaticDriver(self._folder / "providers.yaml", self._folder / "owned.json")
             made.used = self._used
@@ -176,9 +192,8 @@ class Host:
             driver = LibvirtDriver(self._recorded, read_libvirt_options(_resolved(self._options)))
             driver.used = self._used
             return driver
-        root = self._folder / str(self._made)
-        linux = linux_driver(root, self._members, self._options, used=self._used)
-        write_files(root, self._files)
+        linux = linux_driver(self._root, self._members, self._options, used=self._used)
+        write_files(self._root, self._files)
         return linux
 
 
@@ -212,7 +227,7 @@ def write_files(root: Path, files: Mapping[str, str | None]) -> None:
             path.mkdir(parents=True, exist_ok=True)
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(f"{text}\n")
+            path.write_text(f"{_UUID_OF.sub(_uuid_of, text)}\n")
 
 
 def recorded_host(
@@ -300,7 +315,7 @@ def live(
         report = {"start": start, "pass": periodic, "unsent": unsent}[step.do]
         try:
             for _ in range(step.times):
-                plan = report(stage, host.driver, step.node)
+                plan = report(ReportClient(stage.transport), host.driver, step.node)
         except ComputeError as error:
             text = f"{type(error).__name__}: {error} {getattr(error, 'actual_usage', '')}"
             assert step.error and re.search(_with_uuids(step.error), text), f"{where}: {text}"
@@ -334,9 +349,8 @@ def live(
             assert left == {consumer_uuid(k): v for k, v in step.unattributed.items()}, where
 
 
-def unsent(stage: Stage, driver: Driver, node: str) -> Plan:
+def unsent(client: ReportClient, driver: Driver, node: str) -> Plan:
     """A pass that nobody sends."""
-    client = ReportClient(stage.transport)
     tree = client.get_provider_tree_and_ensure_root(None, provider_uuid(node), node)
     driver.update_provider_tree(tree, node)
     return Plan()
@@ -351,7 +365,7 @@ class Drawing:
     """Drawings of the hosts of one kind of driver."""
 
     def __init__(self, kind: str) -> None:
-        self._is_declared = kind == "static"
+        self._is_declared = kind in ("static", "config")
         self._owner = f"CUSTOM_OWNER_BERTH{'_STATIC' if self._is_declared else ''}"
 
     def whole(self, lines: Lines) -> str:

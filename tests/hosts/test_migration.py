@@ -9,7 +9,7 @@ of before.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,17 +44,9 @@ from tests.hosts.hosts import (
     tracker,
 )
 from tests.hosts.machines import MACHINES, PCI
+from tests.hosts.scenarios import SCENARIOS, SPLIT, Merging, Scenario, pci_host
 from tests.hosts.stage import Stage, consumer_uuid, drawn
-from tests.hosts.test_healing import HEALED, UNTOLD, pci_host
-from tests.hosts.test_neighbours import AGENT, AGENT_AFTER, OTHERS, SHARED_DISK
-from tests.hosts.test_reshape import SPLIT, Merging, StandardClass
 from tests.worlds import provider_uuid
-
-GPUS = """
-      cn1_pci_84  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
-      cn1_pci_85  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
-"""
-
 
 NUMA_BEFORE = """
     cn1  VCPU=32(ratio:4,reserved:2)  MEMORY_MB=65536  DISK_GB=500  HW_ARCH_X86_64  HW_CPU_X86_AVX2
@@ -72,57 +64,6 @@ NUMA_AFTER = """
     i1: cn1_NUMA0 VCPU=4 MEMORY_MB=8192, cn1 DISK_GB=20
     i3: cn1_NUMA0 VCPU=4 MEMORY_MB=8192, cn1_NUMA1 VCPU=4 MEMORY_MB=8192, cn1 DISK_GB=20
 """
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """A host with its world before and after."""
-
-    before: str
-    driver: Driver
-    after: str
-
-
-SCENARIOS = {
-    "A": Scenario(BEFORE, three_guests(), AFTER),
-    "A1": Scenario(
-        BEFORE,
-        gpu_host(i1={"84": 1}, i2={"84": 1, "85": 1}, i3={"85": 1}),
-        AFTER.replace("cn1_pci_84 VGPU=2", "cn1_pci_84 VGPU=1, cn1_pci_85 VGPU=1"),
-    ),
-    "C": Scenario(
-        "cn1  VCPU=8  CUSTOM_PGPU=2\ni1: cn1 VCPU=1 CUSTOM_PGPU=1\ni2: cn1 VCPU=1 CUSTOM_PGPU=1",
-        StandardClass(),
-        "cn1  VCPU=8  PGPU=2\ni1: cn1 VCPU=1 PGPU=1\ni2: cn1 VCPU=1 PGPU=1",
-    ),
-    "C2": Scenario(
-        "cn1  CUSTOM_PGPU=2\ni1: cn1 CUSTOM_PGPU=1",
-        StandardClass(target="g"),
-        "cn1\n  g  PGPU=2\ni1: g PGPU=1",
-    ),
-    "D": Scenario(
-        "cn1  VCPU=16  VGPU=8\ncn2  VCPU=16\nm3: cn1 VCPU=2 VGPU=1\ni3: cn2 VCPU=2",
-        gpu_host(m3={"85": 1}),
-        f"cn1  VCPU=16{GPUS}cn2  VCPU=16\nm3: cn1 VCPU=2, cn1_pci_85 VGPU=1\ni3: cn2 VCPU=2",
-    ),
-    "D2": Scenario(
-        "cn1  VCPU=16  VGPU=8\ncn2  VCPU=16\ni3: cn1 VCPU=2 VGPU=1, cn2 VCPU=2",
-        gpu_host(i3={"85": 1}),
-        f"cn1  VCPU=16{GPUS}cn2  VCPU=16\ni3: cn1 VCPU=2, cn1_pci_85 VGPU=1, cn2 VCPU=2",
-    ),
-    "E": Scenario(
-        f"{SHARED_DISK}cn1  VGPU=8  @A\ni1: cn1 VGPU=1, nfs DISK_GB=20{OTHERS}",
-        gpu_host(i1={"84": 1}),
-        f"{SHARED_DISK}cn1  @A{GPUS}i1: cn1_pci_84 VGPU=1, nfs DISK_GB=20{OTHERS}",
-    ),
-    "G": Scenario(AGENT, gpu_host(i1={"84": 1}), AGENT_AFTER),
-    "I": Scenario(
-        SPLIT.replace("g1  VGPU=4", "g1  VGPU=4  CUSTOM_GOLD  @A"),
-        Merging(),
-        "cn1  VCPU=16  VGPU=8\ni1: cn1 VCPU=1 VGPU=1\ni2: cn1 VCPU=1 VGPU=3",
-    ),
-    "J": Scenario(UNTOLD, pci_host(i1=2), HEALED),
-}
 
 
 @pytest.fixture(params=[*SCENARIOS, "B"])

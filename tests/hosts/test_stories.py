@@ -51,3 +51,11 @@ def test_static(
 ) -> None:
     """Hosts whose providers are in a file."""
     live(kind, story, stage, tmp_path, caplog)
+
+
+@pytest.mark.parametrize(("kind", "story"), read_stories("provider_config"))
+def test_provider_config(
+    kind: str, story: Story, stage: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Additions of nova's provider.yaml files."""
+    live(kind, story, stage, tmp_path, caplog)
