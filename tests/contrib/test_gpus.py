@@ -7,14 +7,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.contrib.test_monitoring import CONTRIB
-from tests.e2e.serving import serving
+from tests.e2e.serving import serving, wait_until
+
+# One process has the host.
+pytestmark = pytest.mark.xdist_group("gpus")
 
 GPUS = CONTRIB / "gpus"
 
@@ -124,8 +126,8 @@ def test_what_slurm_gives_is_recorded(host: Host) -> None:
 
 def test_a_job_renews_its_lease_while_it_runs(host: Host) -> None:
     """It outlasts the lease; what it claimed is free afterwards."""
-    script = "sleep 8; berth lease sweep; exit 7"
-    ran = host.run("gpu-run", "--lease", "6s", "alice/job-19", "2", "sh", "-c", script)
+    script = "sleep 4; berth lease sweep; exit 7"
+    ran = host.run("gpu-run", "--lease", "3s", "alice/job-19", "2", "sh", "-c", script)
     assert ran.returncode == 7, ran.stderr
     assert "leased until" in ran.stderr and "released" in ran.stderr
     assert ran.stdout == "released 0 consumers\n"
@@ -143,13 +145,16 @@ def test_what_a_crashed_job_leaves_behind_is_given_back(host: Host) -> None:
     ) as running:
         assert running.stderr is not None and "leased until" in running.stderr.readline()
         os.killpg(running.pid, signal.SIGKILL)
-    time.sleep(3)
-    host.run("berth", "lease", "sweep")
-    assert host.held() == "0 consumers"
+
+    def is_free() -> bool:
+        host.run("berth", "lease", "sweep")
+        return host.held() == "0 consumers"
+
+    wait_until(is_free, "the lease to end")
 
 
 def test_a_job_whose_gpus_are_gone_is_ended(host: Host) -> None:
     """They may be someone else's."""
     script = "berth release alice/job-21 > /dev/null; exec sleep 60"
-    ran = host.run("gpu-run", "--lease", "3s", "alice/job-21", "1", "sh", "-c", script)
+    ran = host.run("gpu-run", "--lease", "2s", "alice/job-21", "1", "sh", "-c", script)
     assert ran.returncode == 128 + signal.SIGTERM, ran.stderr

@@ -7,9 +7,11 @@ import shutil
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -27,16 +29,18 @@ from tests.contrib.wsgi_servers import (
 from tests.e2e.serving import PATIENCE, wait_until
 from tests.e2e.test_serve import create_provider, write_locked
 
-# Each server is started once, by one of the processes that share the tests.
-pytestmark = pytest.mark.xdist_group("wsgi servers")
-
-SERVERS: dict[str, Server] = {"gunicorn": gunicorn, "uwsgi": uwsgi, "apache": apache}
+SERVERS: Final[dict[str, Server]] = {
+    "gunicorn": gunicorn,
+    "gunicorn, loaded before the fork": partial(gunicorn, preload=True),
+    "uwsgi": uwsgi,
+    "apache": apache,
+}
 
 #: What berth writes when a write has come to it.
-ARRIVED = 'Starting request: 127.0.0.1 "POST /resource_providers"'
+ARRIVED: Final = 'Starting request: 127.0.0.1 "POST /resource_providers"'
 
 #: What they write when they have been told to stop.
-STOPPING = {"gunicorn": "Handling signal: term", "uwsgi": "graceful shutdown triggered"}
+STOPPING: Final = {"gunicorn": "Handling signal: term", "uwsgi": "graceful shutdown triggered"}
 
 
 @pytest.fixture
@@ -48,23 +52,9 @@ def home() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-@pytest.fixture(scope="module", params=SERVERS)
-def server(request: pytest.FixtureRequest) -> Iterator[Running]:
-    """Each server in turn, with two workers, for tests that do not change it."""
-    folder = Path(tempfile.mkdtemp(prefix="berth-"))
-    configure(folder)
-    with ExitStack() as stack:
-        stack.callback(shutil.rmtree, folder)
-        try:
-            running = stack.enter_context(SERVERS[request.param](folder))
-        except Missing as error:
-            pytest.skip(str(error))
-        wait_until_it_answers(running)
-        yield running
-
-
-def see_each_other(running: Running) -> None:
-    """A write over one connection is visible over every other."""
+def workers_see_what_others_have_written(running: Running) -> None:
+    """Each has an index of its own, on one database: a write over one connection is visible over
+    every other. No worker uses a connection of its parent."""
     clients = [running.client() for _ in range(6)]
     for client in clients:
         provider = create_provider(client)
@@ -72,14 +62,9 @@ def see_each_other(running: Running) -> None:
             assert other.get(f"/resource_providers/{provider}").status == 200
 
 
-def test_workers_see_what_others_have_written(server: Running) -> None:
-    """Each has an index of its own, on one database."""
-    see_each_other(server)
-
-
-def test_paths_come_through_as_they_were_sent(server: Running) -> None:
+def paths_come_through_as_they_were_sent(running: Running) -> None:
     """The service itself answers for unusual paths, in JSON: none is merged, cut or redirected."""
-    client = server.client()
+    client = running.client()
     path = f"/resource_providers/{create_provider(client)}"
     for odd in (f"{path}/", f"{path}%2Fx", f"{path}.json"):
         answer = client.get(odd)
@@ -89,51 +74,41 @@ def test_paths_come_through_as_they_were_sent(server: Running) -> None:
     assert client.get("/resource_providers?name=a%2Fb%20c%C3%BC").json["resource_providers"] == []
 
 
-@pytest.mark.parametrize("server", ["gunicorn", "uwsgi"], indirect=True)
-def test_doubled_slashes_come_through(server: Running) -> None:
+def doubled_slashes_come_through(running: Running) -> None:
     """They give a 404. Apache always merges the slashes."""
-    client = server.client()
+    client = running.client()
     path = f"/resource_providers/{create_provider(client)}"
     for odd in (f"/{path}", path.replace("rs/", "rs//")):
         assert (odd, client.get(odd).status) == (odd, 404)
 
 
-def test_headers_come_through(server: Running) -> None:
-    """Token, roles and microversion; without a token the answer is 401."""
-    client = server.client()
+def headers_come_through(running: Running) -> None:
+    """Token, roles and microversion; without a token the answer is 401. So does a query as long as
+    those of a scheduler."""
+    client = running.client()
     assert client.get("/traits", headers={"X-Auth-Token": None}).status == 401
     assert client.get("/traits", headers={"X-Roles": "reader"}).status == 403
     answer = client.get("/traits?name=in:HW_CPU_X86_AVX", version="1.6")
     assert answer.json == {"traits": ["HW_CPU_X86_AVX"]}
     assert answer.headers["OpenStack-API-Version"] == "placement 1.6"
+    many = ",".join(f"{number:08}-0000-4000-8000-000000000000" for number in range(150))
+    answer = client.get(f"/resource_providers?member_of=in:{many}")
+    assert (answer.status, answer.json) == (200, {"resource_providers": []})
 
 
-@pytest.mark.parametrize("server", ["gunicorn", "apache"], indirect=True)
-def test_headers_with_underscores_are_dropped(server: Running) -> None:
+def headers_with_underscores_are_dropped(running: Running) -> None:
     """An application cannot tell them from those with dashes, so the server must drop them."""
-    client = server.client()
+    client = running.client()
     lies = {"X-Auth-Token": None, "X_Auth_Token": "admin"}
     assert client.get("/traits", headers=lies).status == 401
     overruled = {"X_Roles": "reader", "X_Forwarded_For": "192.0.2.66"}
     assert client.get("/traits", headers=overruled, version="1.6").status == 200
-    assert "192.0.2.66" not in server.log.read_text()
+    assert "192.0.2.66" not in running.log.read_text()
 
 
-def test_a_long_query_comes_through(server: Running) -> None:
-    """A hundred and fifty aggregates, as a scheduler sends them."""
-    many = ",".join(f"{number:08}-0000-4000-8000-000000000000" for number in range(150))
-    answer = server.client().get(f"/resource_providers?member_of=in:{many}")
-    assert (answer.status, answer.json) == (200, {"resource_providers": []})
-
-
-@pytest.mark.parametrize("server", ["uwsgi", "apache"], indirect=True)
-def test_berth_is_found_under_placement_too(server: Running) -> None:
-    """As in the catalogues of existing deployments; links and Location have the prefix."""
-    begin_with_placement(server)
-
-
-def begin_with_placement(running: Running) -> None:
-    """Under /placement and without it, the same objects are found, and links keep the prefix."""
+def berth_is_found_under_placement_too(running: Running) -> None:
+    """As in the catalogues of existing deployments: under /placement and without it, the same
+    objects are found; links and Location have the prefix."""
     client = running.client("/placement")
     made = client.post("/resource_providers", json={"name": "mounted"}, version="1.19")
     path = made.headers["Location"].removeprefix(running.url)
@@ -143,60 +118,77 @@ def begin_with_placement(running: Running) -> None:
     assert running.client().delete(path.removeprefix("/placement")).status == 204
 
 
-@pytest.mark.parametrize("server", ["gunicorn", "uwsgi"], indirect=True)
-def test_nginx_in_front_passes_on_what_matters(server: Running, home: Path) -> None:
+def nginx_in_front_passes_on_what_matters(running: Running) -> None:
     """Unusual paths, the prefix, and the client's address as nginx sees it, not as the client
     claims."""
     with ExitStack() as stack:
         try:
-            front = stack.enter_context(nginx(home, server))
-        except Missing as error:
-            pytest.skip(str(error))
+            front = stack.enter_context(nginx(running.log.parent, running))
+        except Missing:
+            return
         wait_until_it_answers(front)
-        begin_with_placement(front)
+        berth_is_found_under_placement_too(front)
         client = front.client()
         path = f"/resource_providers/{create_provider(client)}"
         for odd in (f"/{path}", path.replace("rs/", "rs//"), f"{path}%2Fx"):
             assert (odd, client.get(odd).status) == (odd, 404)
-        lies = {"X-Forwarded-For": "192.0.2.66", "Forwarded": "for=192.0.2.66;host=evil.example"}
-        made = client.post("/resource_classes", json={"name": "CUSTOM_A"}, headers=lies)
-        assert made.headers["Location"] == f"{front.url}/resource_classes/CUSTOM_A"
-        disguised = {"X_Forwarded_For": "192.0.2.66", "X-Forwarded_Host": "evil.example"}
-        made = client.post("/resource_classes", json={"name": "CUSTOM_B"}, headers=disguised)
-        assert made.headers["Location"] == f"{front.url}/resource_classes/CUSTOM_B"
-        assert "192.0.2.66" not in server.log.read_text()
+        for name, lies in {
+            "CUSTOM_A": {"X-Forwarded-For": "192.0.2.66", "Forwarded": "for=192.0.2.66;host=evil"},
+            "CUSTOM_B": {"X_Forwarded_For": "192.0.2.66", "X-Forwarded-Host": "evil.example"},
+        }.items():
+            made = client.post("/resource_classes", json={"name": name}, headers=lies)
+            assert made.headers["Location"] == f"{front.url}/resource_classes/{name}"
+        assert "192.0.2.66" not in running.log.read_text()
 
 
-@pytest.mark.parametrize("name", ["gunicorn", "uwsgi"])
-def test_the_application_may_be_loaded_before_the_fork(name: str, home: Path) -> None:
-    """No worker uses a connection of its parent, and on SIGTERM a waiting write is still
-    answered."""
-    early: dict[str, AbstractContextManager[Running]] = {
-        "gunicorn": gunicorn(home, "--preload"),
-        "uwsgi": uwsgi(home),
-    }
-    with early[name] as running:
+def a_waiting_write_is_answered_after_sigterm(running: Running, stopping: str) -> None:
+    """The server then ends."""
+    answers: list[int] = []
+
+    def write() -> None:
+        body = {"name": "in flight"}
+        answers.append(running.client().post("/resource_providers", json=body).status)
+
+    with write_locked(running.log.parent / "berth.db"):
+        writer = threading.Thread(target=write)
+        written = running.log.read_text().count(ARRIVED)
+        writer.start()
+        wait_until(lambda: running.log.read_text().count(ARRIVED) > written, "the write to arrive")
+        running.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: stopping in running.log.read_text(), "it to be told")
+        assert not answers
+    writer.join(PATIENCE)
+    running.process.wait(PATIENCE)
+    assert answers == [200]
+
+
+#: What holds under each server, or under some.
+RULES: Final[list[tuple[Callable[[Running], None], str]]] = [
+    (workers_see_what_others_have_written, "gunicorn uwsgi apache"),
+    (paths_come_through_as_they_were_sent, "gunicorn uwsgi apache"),
+    (doubled_slashes_come_through, "gunicorn uwsgi"),
+    (headers_come_through, "gunicorn uwsgi apache"),
+    (headers_with_underscores_are_dropped, "gunicorn apache"),
+    (berth_is_found_under_placement_too, "uwsgi apache"),
+    (nginx_in_front_passes_on_what_matters, "gunicorn uwsgi"),
+]
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_server_serves_berth(name: str, home: Path) -> None:
+    """With two workers, from its start to its end."""
+    kind, _, loads_early = name.partition(", ")
+    with ExitStack() as stack:
+        try:
+            running = stack.enter_context(SERVERS[name](home))
+        except Missing as error:
+            pytest.skip(str(error))
         wait_until_it_answers(running)
-        see_each_other(running)
-        answers: list[int] = []
-
-        def write() -> None:
-            body = {"name": "in flight"}
-            answers.append(running.client().post("/resource_providers", json=body).status)
-
-        with write_locked(home / "berth.db"):
-            writer = threading.Thread(target=write)
-            written = running.log.read_text().count(ARRIVED)
-            writer.start()
-            wait_until(
-                lambda: running.log.read_text().count(ARRIVED) > written, "the write to arrive"
-            )
-            running.process.send_signal(signal.SIGTERM)
-            wait_until(lambda: STOPPING[name] in running.log.read_text(), "it to be told")
-            assert not answers
-        writer.join(PATIENCE)
-        running.process.wait(PATIENCE)
-        assert answers == [200]
+        for rule, servers in RULES[:1] if loads_early else RULES:
+            if kind in servers:
+                rule(running)
+        if kind in STOPPING:
+            a_waiting_write_is_answered_after_sigterm(running, STOPPING[kind])
 
 
 @pytest.mark.parametrize("name", ["gunicorn", "uwsgi"])

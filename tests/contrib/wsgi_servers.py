@@ -93,8 +93,9 @@ def configure(home: Path, database: Path | None = None) -> None:
 
 
 @contextmanager
-def gunicorn(home: Path, *arguments: str) -> Iterator[Running]:
+def gunicorn(home: Path, *, preload: bool = False) -> Iterator[Running]:
     """gunicorn with gunicorn.conf.py, in a directory with a placement.conf."""
+    arguments = ["--preload"] if preload else []
     port = free_port()
     file = _adapted(home, "gunicorn.conf.py", {"8778": str(port)})
     with _started(home, port, _beside_python("gunicorn"), "--config", file, *arguments) as running:
