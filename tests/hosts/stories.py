@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, get_type_hints
@@ -63,6 +63,8 @@ class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     anew: bool = False
     #: By consumer, what it holds from now on.
     hold: dict[str, str] = {}
+    #: A consumer whose allocations are deleted, which moves no provider's generation.
+    release: str = ""
     #: By name of a new provider, its parent.
     make: dict[str, str] = {}
     #: "PROVIDER CLASS AMOUNT"
@@ -299,6 +301,8 @@ def live(
         where = f"step {number}"
         for consumer, part in step.hold.items():
             stage.hold(consumer, part)
+        if step.release:
+            stage.release(step.release)
         for name, parent in step.make.items():
             stage.make(name, parent)
         if step.reserve:
@@ -312,7 +316,7 @@ def live(
         host.turn(step)
         before = stage.picture() if step.error or step.picture == "same" else ""
         seen = stage.generation_of(step.still) if step.still else 0
-        report = {"start": start, "pass": periodic, "unsent": unsent}[step.do]
+        report = REPORTS[step.do]
         try:
             for _ in range(step.times):
                 plan = report(ReportClient(stage.transport), host.driver, step.node)
@@ -354,6 +358,13 @@ def unsent(client: ReportClient, driver: Driver, node: str) -> Plan:
     tree = client.get_provider_tree_and_ensure_root(None, provider_uuid(node), node)
     driver.update_provider_tree(tree, node)
     return Plan()
+
+
+REPORTS: Final[Mapping[str, Callable[[ReportClient, Driver, str], Plan]]] = {
+    "start": start,
+    "pass": periodic,
+    "unsent": unsent,
+}
 
 
 def _with_uuids(text: str) -> str:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from keystoneauth1 import exceptions
@@ -20,7 +20,7 @@ from berth.hosts.plan import Allocations, Plan
 from berth.hosts.provider_tree import ProviderTree
 from berth.hosts.report_client import ReportClient
 from berth.hosts.service import Answer, Transport
-from berth.hosts.tracker import Node
+from berth.hosts.tracker import Node, Tracker
 from tests.hosts.drivers import GPUHost
 from tests.hosts.hosts import AFTER, BEFORE, gpu_host, node, start, three_guests, tracker
 from tests.hosts.stage import Stage, drawn
@@ -426,3 +426,35 @@ def test_a_url_of_something_else_is_told() -> None:
 
     with pytest.raises(Unreachable, match="not JSON; check that the URL is that of the placement"):
         start(ReportClient(Page()), GPUHost({}))
+
+
+#: Seconds: the longest that each pause may be.
+LONGEST: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0)
+
+
+class Away:
+    """A driver whose host does not answer."""
+
+    def update_provider_tree(
+        self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
+    ) -> None:
+        """Fail."""
+        raise Unreachable("no answer")
+
+
+def test_the_pauses_of_a_report_double_up_to_a_quarter_of_a_minute(stage: Stage) -> None:
+    """Each is in the upper half of its range, so that hosts that collided once do not collide
+    again."""
+    pauses: list[float] = []
+    reports = Tracker(
+        ReportClient(stage.transport),
+        Away(),
+        attempts_max=len(LONGEST) + 1,
+        pause=pauses.append,
+        rng=Random(1),
+    )
+    with pytest.raises(Unreachable):
+        reports.report(node(), startup=True)
+    assert len(pauses) == len(LONGEST)
+    for pause, longest in zip(pauses, LONGEST, strict=True):
+        assert longest / 2 <= pause <= longest

@@ -1,18 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The content of agent.yaml: its faults, each with its place, and the nodes that it defines."""
+"""The configuration and the state of an agent: their faults, each with its place, the nodes, the
+machine to which the state belongs, and files after a crash.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import shutil
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 from berth.cli.agent_sample import SAMPLE
-from berth.hosts.agent_config import AgentConfig, AgentFile, read_agent_config
-from berth.hosts.errors import BadConfiguration
+from berth.hosts.agent_config import AgentConfig, AgentFile, ServiceAccess, read_agent_config
+from berth.hosts.errors import (
+    BadConfiguration,
+    ComputeError,
+    NotThere,
+    OtherMachine,
+    Refused,
+    Unreachable,
+)
+from berth.hosts.fields import FilePath
+from berth.hosts.machine_claim import take_over_state
+from berth.hosts.service import Answer, Service
+from berth.hosts.state_lock import StateLock
 from berth.hosts.tracker import Node
+from berth.hosts.transports import of_service, with_token
+from berth.hosts.undo import new_undo_path
+from berth.hosts.undo_file import UndoFile
+from berth.hosts.whole_files import replace_file
+from tests.servers.ports import free_port
 
 UUID = "6f1c2d5e-3a41-4f58-9a3c-0d6f0e9b7a10"
 
@@ -149,3 +174,288 @@ def test_a_file_in_a_folder_of_others_is_told(
     monkeypatch.setattr(Path, "exists", refused)
     with pytest.raises(BadConfiguration, match=r"cannot read .*agent\.yaml: Permission denied"):
         read_agent_config(tmp_path / "agent.yaml")
+
+
+def machine(folder: Path, name: str, machine_id: str | None, *, node: str = "node") -> AgentConfig:
+    """The configuration of an agent on a machine, with its state in a folder."""
+    folder.mkdir(exist_ok=True)
+    (folder / "etc").mkdir(exist_ok=True)
+    (folder / "etc/machine-id").unlink(missing_ok=True)
+    if machine_id is not None:
+        (folder / "etc/machine-id").write_text(f"{machine_id}\n")
+    entry = {"name": name}
+    body = {
+        "driver": "linux" if node == "node" else "static",
+        node: entry if node == "node" else [entry],
+        "options": {"root": str(folder)},
+        "state_dir": str(folder / "state"),
+    }
+    path = folder / "agent.yaml"
+    path.write_text(json.dumps(body))
+    return read_agent_config(path)
+
+
+def cloned(folder: Path, name: str, machine_id: str | None) -> AgentConfig:
+    """A machine that was made from the image of `first`, which has reported."""
+    shutil.copytree(folder / "first", folder / "clone")
+    return machine(folder / "clone", name, machine_id)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_refused"),
+    [
+        (("a", "id-1"), ("a", "id-1"), False),  # it starts again
+        (("a", "id-1"), ("b", "id-1"), True),  # a clone with its machine ID, or it was renamed
+        (("a", "id-1"), ("a", "id-2"), True),  # a clone that has not got its name yet
+        (("a", "id-1"), ("b", "id-2"), True),
+        (("a", "id-1"), ("b", None), True),
+        (("a", None), ("b", "id-2"), True),
+        (("a", None), ("b", None), True),
+        (("a", "id-1"), ("b", "uninitialized"), True),
+        (("a", "uninitialized"), ("b", "uninitialized"), True),
+        (("a", "id-1"), ("a", None), False),  # as far as anybody can tell
+        (("a", None), ("a", "id-1"), False),  # it has got an id
+    ],
+)
+def test_the_state_of_another_machine_is_refused(
+    tmp_path: Path,
+    first: tuple[str, str | None],
+    second: tuple[str, str | None],
+    is_refused: bool,
+) -> None:
+    """By the machine's id or the node's name; before anything is sent, and whatever command
+    asks."""
+    (original,) = machine(tmp_path / "first", *first).nodes()
+    clone = cloned(tmp_path, *second)
+    for read_only in (True, False):
+        if is_refused:
+            with pytest.raises(OtherMachine, match="that reports the host a: if this machine was"):
+                clone.nodes(read_only=read_only)
+        else:
+            assert clone.nodes(read_only=read_only)[0].uuid == original.uuid
+    assert machine(tmp_path / "first", *first).nodes() == (original,)
+
+
+def test_a_clone_without_the_state_is_a_host_of_its_own(tmp_path: Path) -> None:
+    """What the message says."""
+    (original,) = machine(tmp_path / "first", "a", "id-1").nodes()
+    clone = cloned(tmp_path, "b", "id-2")
+    shutil.rmtree(clone.state_dir)
+    assert clone.nodes()[0].uuid != original.uuid
+
+
+def test_a_machine_takes_the_place_of_another(tmp_path: Path) -> None:
+    """On purpose; then it is the other that is refused, if it still has this state."""
+    (original,) = machine(tmp_path / "first", "a", "id-1").nodes()
+    clone = cloned(tmp_path, "b", "id-2")
+    take_over_state(clone.state_dir, clone.machine)
+    assert clone.nodes()[0].uuid == original.uuid
+    shutil.rmtree(tmp_path / "first/state")
+    shutil.copytree(clone.state_dir, tmp_path / "first/state")
+    with pytest.raises(OtherMachine, match="reports the host b"):
+        machine(tmp_path / "first", "a", "id-1").nodes()
+
+
+def test_a_machine_is_renamed_on_purpose(tmp_path: Path) -> None:
+    """A clone with the machine's own id looks the same."""
+    (original,) = machine(tmp_path / "first", "a", "id-1").nodes()
+    renamed = machine(tmp_path / "first", "b", "id-1")
+    take_over_state(renamed.state_dir, renamed.machine)
+    assert renamed.nodes() == (Node(original.uuid, "b"),)
+
+
+def test_the_id_itself_is_not_kept(tmp_path: Path) -> None:
+    """It is confidential, and the state may be shown to others."""
+    config = machine(tmp_path / "first", "a", "4d6f6e6f")
+    config.nodes()
+    assert "4d6f6e6f" not in (config.state_dir / "machine.json").read_text()
+
+
+def test_a_list_of_nodes_belongs_to_no_machine(tmp_path: Path) -> None:
+    """It reports others, from wherever it runs."""
+    first = machine(tmp_path / "first", "a", "id-1", node="nodes").nodes()
+    shutil.copytree(tmp_path / "first", tmp_path / "clone")
+    assert machine(tmp_path / "clone", "a", "id-2", node="nodes").nodes() == first
+
+
+def test_what_nobody_can_read_is_not_replaced(tmp_path: Path) -> None:
+    """The message says what would be right."""
+    config = machine(tmp_path / "first", "a", "id-1")
+    config.state_dir.mkdir()
+    (config.state_dir / "machine.json").write_text("{}")
+    with pytest.raises(BadConfiguration, match=r"machine\.json does not say .* --take-over"):
+        config.nodes()
+    assert (config.state_dir / "machine.json").read_text() == "{}"
+
+
+def test_state_that_cannot_be_written_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An agent with a UUID in its configuration reports without it."""
+    config = machine(tmp_path / "first", "a", "id-1")
+    config.nodes()
+    (config.state_dir / "machine.json").unlink()
+    (config.state_dir / "machine.json.new").mkdir()
+    assert len(config.nodes()) == 1
+    assert "A copy of this host's image would report as this host" in caplog.text
+
+
+#: A user that is not root.
+NOBODY: Final = 65534
+
+
+def read(undo: UndoFile) -> list[object]:
+    """The numbers of the changes in a file."""
+    return [change["n"] for change in undo.read(lambda change: "n" in change, made_by="a test")]
+
+
+def test_a_change_that_was_not_written_whole_was_not_made(tmp_path: Path) -> None:
+    """The process was killed while writing the last change; the earlier ones can still be
+    undone."""
+    undo = UndoFile(tmp_path / "undo.jsonl")
+    undo.create()
+    undo.append({"n": 1})
+    with undo.path.open("a") as file:
+        file.write('{"n": 2, "provid')
+    assert read(undo) == [1]
+    undo.append({"n": 3})
+    assert read(undo) == [1, 3]
+
+
+def test_a_file_that_is_broken_in_its_middle_is_refused(tmp_path: Path) -> None:
+    """Its meaning would be a guess."""
+    undo = UndoFile(tmp_path / "undo.jsonl")
+    undo.path.write_text('{"n": 1}\n{"n"\n{"n": 3}\n')
+    with pytest.raises(BadConfiguration, match="cannot be read"):
+        read(undo)
+
+
+def test_a_kept_file_outlasts_a_fall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Including its directory entry: a host that lost its uuid would come back as another host."""
+    synced: list[str] = []
+
+    def fsync(descriptor: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    replace_file(tmp_path / "node-uuid", "x\n")
+    assert synced == [f"{tmp_path}/node-uuid.new", str(tmp_path)]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_what_root_makes_in_an_agents_folder_is_the_agents(tmp_path: Path) -> None:
+    """If root migrates a host, the agent can still start afterwards."""
+    os.chown(tmp_path, NOBODY, NOBODY)
+    undo = UndoFile(new_undo_path(tmp_path))
+    undo.create()
+    replace_file(tmp_path / "node-uuid", "x\n")
+    with closing(StateLock()) as lock:
+        lock.hold(tmp_path)
+    made = [undo.path, undo.path.parent, tmp_path / "node-uuid", tmp_path / "lock"]
+    assert {path.stat().st_uid for path in made} == {NOBODY}
+
+
+def test_no_link_in_an_agents_folder_leads_elsewhere(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Root does not write through links that the agent's user has made."""
+    other = tmp_path / "other"
+    other.write_text("of somebody else")
+    for name in ("lock", "node-uuid.new"):
+        (tmp_path / name).symlink_to(other)
+    with closing(StateLock()) as lock:
+        lock.hold(tmp_path)
+    with pytest.raises(OSError, match="symbolic links"):
+        replace_file(tmp_path / "node-uuid", "x\n")
+    assert other.read_text() == "of somebody else"
+    assert "Cannot lock the state directory" in caplog.text
+
+
+PAGE = "<!DOCTYPE html><html><head><title>Log in</title></head><body>Please</body></html>"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A response to any request."""
+
+    status_code: int
+    text: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def json(self) -> Any:
+        """The decoded body."""
+        return json.loads(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Says:
+    """A transport with one response."""
+
+    answer: Said
+
+    def request(self, url: str, method: str, **options: Any) -> Answer:
+        """Return the response."""
+        return self.answer
+
+
+def refused(answer: Said, path: str = "/resource_providers") -> ComputeError:
+    """The exception for this response."""
+    with pytest.raises(ComputeError) as raised:
+        Service(Says(answer)).get(path, in_tree="x")
+    return raised.value
+
+
+@pytest.mark.parametrize("answer", [Said(404, PAGE), Said(404, "")])
+def test_a_url_of_something_else_is_told(answer: Said) -> None:
+    """It is not mistaken for a deleted provider; the text of an HTML page is shown without tags."""
+    error = refused(answer)
+    assert type(error) is Refused
+    assert str(error).endswith("there is no placement service here: check the URL of the service")
+    assert "<" not in str(error)
+
+
+def test_a_provider_that_is_not_there_is_no_wrong_url() -> None:
+    """It is read again."""
+    assert type(refused(Said(404, "{}"), "/resource_providers/x/traits")) is NotThere
+
+
+def test_a_token_that_is_not_known_is_told() -> None:
+    """In the words of the service, and with what to do."""
+    error = refused(Said(401, json.dumps({"message": "No valid identity.", "code": "401"})))
+    assert str(error) == (
+        "GET /resource_providers?in_tree=x was answered 401: No valid identity; authentication "
+        "failed: check the token or the password"
+    )
+
+
+@pytest.mark.parametrize(("user", "told"), [("", ""), ("agent:hunter2@", "agent:***@")])
+def test_who_does_not_answer_is_told_in_a_few_words(user: str, told: str) -> None:
+    """The address without its password, and the reason."""
+    at = f"127.0.0.1:{free_port()}"
+    with pytest.raises(Unreachable) as raised:
+        Service(with_token(f"http://{user}{at}", "token")).get("/traits")
+    assert str(raised.value) == (
+        f"GET /traits got no answer from http://{told}{at}: Connection refused"
+    )
+
+
+def test_an_empty_token_is_a_fault_of_the_configuration(tmp_path: Path) -> None:
+    """For example because the command that writes it has failed."""
+    (tmp_path / "token").write_text("\n")
+    with pytest.raises(BadConfiguration, match="is empty; `berth token create`"):
+        of_service(ServiceAccess(url="http://x", token_file=FilePath(tmp_path / "token")))
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"), [(None, "No such file or directory"), (b"\xff", "it is not UTF-8 text")]
+)
+def test_a_token_file_that_cannot_be_read_is_named_with_the_reason(
+    tmp_path: Path, content: bytes | None, reason: str
+) -> None:
+    """In words, without an error number or a codec."""
+    token = tmp_path / "token"
+    if content is not None:
+        token.write_bytes(content)
+    with pytest.raises(BadConfiguration) as refused:
+        of_service(ServiceAccess(url="http://x", token_file=FilePath(token)))
+    assert str(refused.value) == f"service.token_file: cannot read {token}: {reason}"

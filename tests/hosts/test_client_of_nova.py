@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from berth.hosts import BadProviderTree, Conflict
-from berth.hosts.errors import NotThere, TooOld, Unreachable
+from berth.hosts.errors import NotThere, TooOld
 from berth.hosts.report_client import ReportClient
-from tests.hosts.hosts import BEFORE, Falling, lost_connection, start, three_guests
+from tests.hosts.hosts import BEFORE, start, three_guests
 from tests.hosts.stage import Stage, consumer_uuid, drawn
 from tests.worlds import aggregate_uuid, provider_uuid
 
@@ -112,29 +112,6 @@ def test_what_is_as_it_should_be_was_not_read_long_ago(stage: Stage, is_told: bo
         client.invalidate_resource_provider(CN1)
     else:
         now[0] = 3600.0
-    client.set_traits_for_provider(None, CN1, ["COMPUTE_NODE"])
-    assert stage.picture() == drawn(WORLD)
-
-
-def test_a_host_that_was_reshaped_is_written(stage: Stage) -> None:
-    """The client knows what it has written itself."""
-    stage.show(BEFORE)
-    client = ReportClient(stage.transport)
-    start(client, three_guests())
-    tree = client.last_known_tree(CN1)
-    assert [tree.has_inventory(name) for name in ("cn1_pci_84", "cn1_pci_85")] == [True, True]
-    assert "VGPU" not in tree.data("cn1").inventory
-    client.set_traits_for_provider(None, CN1, ["CUSTOM_GOLD"])
-    assert client.get_provider_traits(None, CN1).traits == {"CUSTOM_GOLD"}
-
-
-def test_what_may_have_been_done_is_looked_at(stage: Stage) -> None:
-    """If the answer was lost, the client reads the provider again."""
-    stage.show(WORLD)
-    broken = Falling(stage.transport, at=0, is_done=True, fault=lost_connection())
-    client = ReportClient(broken)
-    with pytest.raises(Unreachable):
-        client.set_traits_for_provider(None, CN1, [])
     client.set_traits_for_provider(None, CN1, ["COMPUTE_NODE"])
     assert stage.picture() == drawn(WORLD)
 

@@ -18,8 +18,9 @@ import pytest
 import yaml
 
 from berth.hosts import BadProviderTree, drivers
+from berth.hosts.agent_config import read_agent_config
 from berth.hosts.drivers import driver_names, load_driver
-from berth.hosts.drivers.hosts.options import SHARED_CLASSES
+from berth.hosts.drivers.hosts.options import SHARED_CLASSES, MdevRule
 from berth.hosts.drivers.libvirt.options import Options as LibvirtOptions
 from berth.hosts.drivers.libvirt.options import read_options as read_libvirt_options
 from berth.hosts.drivers.linux import LinuxDriver, Options, make_driver
@@ -155,8 +156,21 @@ def test_every_option_is_on_its_page(name: str, options: Any, read: Any) -> None
     page = (DOCS / f"hosts-{name}.md").read_text()
     examples = [yaml.safe_load(block.text) for block in blocks(page, "yaml")]
     assert [read(example["options"]) for example in examples if "options" in example]
-    table = page.partition("## Options")[2].partition("A rule of `pci`")[0]
-    assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) >= {*options.__struct_fields__}
+    assert {*options.__struct_fields__} <= {*re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)}
+    for rule_field in MdevRule.__struct_fields__ if name == "libvirt" else ():
+        assert f"| `{rule_field}` |" in page
+
+
+def test_the_files_of_the_page_are_good(tmp_path: Path) -> None:
+    """Those of the static driver and of nova's format."""
+    agent, static, additions = blocks((DOCS / "hosts-static.md").read_text(), "yaml")
+    path = tmp_path / "a.yaml"
+    path.write_text(agent.text)
+    assert load_driver("static", read_agent_config(path).options)
+    path.write_text(static.text)
+    assert len(read_declaration(path).providers) == 3
+    path.write_text(additions.text)
+    assert len(read_additions([path])) == 1
 
 
 @pytest.mark.parametrize(

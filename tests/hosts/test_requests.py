@@ -1,16 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The requests that a host's reports send, counted (spec/compute-side.md 2.4)."""
+"""The requests that a host's reports send, counted (spec/compute-side.md 2.4): providers over
+capacity and usages are followed at a cost of one or two in an idle pass.
+"""
 
 from __future__ import annotations
 
+import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from berth.hosts.drivers.static import make_driver
+from berth.hosts.known_usages import KnownUsages
 from berth.hosts.plan import Allocations
 from berth.hosts.provider_tree import ProviderTree
 from berth.hosts.report_client import ReportClient
 from berth.hosts.service import Answer, Transport
+from berth.hosts.tree_watch import OverFull, TreeView, TreeWatch
 from tests.hosts.hosts import AsPlacement, node, tracker
 from tests.hosts.stage import Stage, drawn
 
@@ -143,3 +150,136 @@ def test_a_trait_that_an_upgraded_service_knows_is_not_taken_from_who_has_it(sta
     for now[0] in 60.0, 120.0, 3700.0:
         reports.report(node(), startup=False)
         assert stage.picture() == drawn("cn1  VCPU=8  HW_CPU_X86_AVX2  HW_CPU_X86_AVX512F")
+
+
+WATCHED = """
+    cn1  VCPU=8
+      cn1_gpu0  VGPU=4  CUSTOM_OWNER_BERTH
+      cn1_agent  CUSTOM_VNIC_TYPE_NORMAL
+    i1: cn1 VCPU=6
+"""
+
+
+class Processors:
+    """A host with some processors."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+
+    def update_provider_tree(
+        self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
+    ) -> None:
+        """Report their number."""
+        provider_tree.update_inventory(nodename, {"VCPU": {"total": self.total}})
+
+
+class Watched:
+    """An agent's passes, with a check after each."""
+
+    def __init__(self, stage: Stage, host: Processors) -> None:
+        self.now = 0.0
+        self._client = ReportClient(stage.transport, refresh_s=1e9, clock=lambda: self.now)
+        self._tracker = tracker(self._client, host)
+        self._watch = TreeWatch(self._client, lambda: self.now)
+
+    def passes(self, *, startup: bool = False) -> tuple[TreeView, int]:
+        """What a pass has found, and its number of requests."""
+        before = self._client.service.requests.total()
+        plan = self._tracker.report(node(), startup=startup)
+        view = self._watch.look(node(), plan)
+        return view, self._client.service.requests.total() - before
+
+
+TOO_FULL = (OverFull("cn1", "VCPU", 6, 4),)
+
+
+def test_what_becomes_too_small_is_told_at_once(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is logged once, and again when the capacity suffices."""
+    caplog.set_level(logging.INFO)
+    stage.show(WATCHED)
+    host = Processors(8)
+    watched = Watched(stage, host)
+    assert watched.passes(startup=True)[0] == TreeView(providers=3, others=1)
+    host.total = 4
+    assert watched.passes()[0].over_full == TOO_FULL
+    assert watched.passes()[0].over_full == TOO_FULL
+    assert caplog.text.count("cn1 has 4 VCPU, and 6 is used") == 1
+    stage.hold("i1", "cn1 VCPU=4")
+    assert watched.passes()[0].over_full == ()
+    assert "cn1 has enough VCPU again" in caplog.text
+
+
+def test_a_start_that_takes_away_knows_at_once(stage: Stage) -> None:
+    """It sends no request for the rest: many hosts start at the same time."""
+    stage.show(WATCHED)
+    assert Watched(stage, Processors(4)).passes(startup=True)[0].over_full == TOO_FULL
+
+
+def test_what_was_too_full_before_is_found_in_idle_passes(stage: Stage) -> None:
+    """One provider in each pass, and again after an hour: two requests, and then one."""
+    stage.show(WATCHED)
+    Watched(stage, Processors(4)).passes(startup=True)
+    watched = Watched(stage, Processors(4))
+    view, requests = watched.passes(startup=True)
+    assert (view.over_full, requests) == ((), 1)
+    assert watched.passes() == (TreeView(3, 1, TOO_FULL), 2)
+    assert [watched.passes()[1] for _ in range(3)] == [2, 1, 1]
+    watched.now = 3600.0
+    assert [watched.passes()[1] for _ in range(3)] == [2, 2, 1]
+
+
+#: GPUs that leave the file, each with a holder.
+LOST = 4
+
+
+class Losing:
+    """A host whose file no longer lists some GPUs that have allocations."""
+
+    def __init__(self, stage: Stage, folder: Path) -> None:
+        self.now = 0.0
+        client = ReportClient(stage.transport, refresh_s=1e9, clock=lambda: self.now)
+        self._requests = client.service.requests
+        file = folder / "host.yaml"
+        driver = make_driver({"file": str(file), "state": str(folder / "owned.json")})
+        driver.used = KnownUsages(client, lambda: self.now).used
+        self._tracker = tracker(client, driver)
+        whole = "inventories: {VCPU: {total: 16}}\n"
+        gpus = "".join(
+            f"- {{name: $NODE_gpu{number}, inventories: {{VGPU: {{total: 4}}}}}}\n"
+            for number in range(LOST)
+        )
+        file.write_text(f"{whole}children:\n{gpus}")
+        self.passes(startup=True)
+        for number in range(LOST):
+            stage.hold(f"i{number}", f"cn1_gpu{number} VGPU=1")
+        file.write_text(whole)
+        self.passes()
+
+    def passes(self, *, startup: bool = False) -> int:
+        """The number of requests of each pass, a minute after the one before."""
+        self.now += 60.0
+        before = self._requests.total()
+        self._tracker.report(node(), startup=startup)
+        return self._requests.total() - before
+
+
+def test_an_idle_pass_asks_for_the_use_of_one_of_them_at_most(stage: Stage, tmp_path: Path) -> None:
+    """It used to ask for each of them in every pass."""
+    agent = Losing(stage, tmp_path)
+    agent.passes()  # their generations have moved when they were closed
+    assert [agent.passes() for _ in range(3 * LOST)] == [2] * 3 * LOST
+
+
+@pytest.mark.parametrize("let_go", [range(LOST), range(LOST)[::-1]], ids=["first", "last"])
+def test_what_is_let_go_goes(stage: Stage, tmp_path: Path, let_go: range) -> None:
+    """Each usage is read in its turn, also when others have been removed or stay: a release moves
+    no generation."""
+    agent = Losing(stage, tmp_path)
+    agent.passes()
+    for gone, number in enumerate(let_go, start=1):
+        stage.release(f"i{number}")
+        for _ in range(LOST):
+            agent.passes()
+        assert stage.picture().count("VGPU=4") == LOST - gone

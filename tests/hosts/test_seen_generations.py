@@ -66,35 +66,6 @@ def test_a_tree_that_was_read_before_somebody_wrote_is_refused(
     assert stage.picture() == before
 
 
-@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS.keys())
-def test_each_write_counts_on_from_the_one_before(
-    stage: Stage, edit: Callable[[ProviderTree], object]
-) -> None:
-    """Several writes to one provider in a row, and the next tree without another read."""
-    client = ReportClient(stage.transport)
-    tree = look(client)
-    edit(tree)
-    client.update_from_provider_tree(None, tree)
-    assert client.last_known_generation(CN1) == stage.generation_of("cn1")
-    again: ProviderTree = client.last_known_tree(CN1)
-    again.update_inventory("cn1", {"VCPU": {"total": 4}})
-    client.update_from_provider_tree(None, again)
-    assert stage.picture().count("VCPU=4") == 1
-
-
-def test_a_new_provider_counts_on_from_its_making(stage: Stage) -> None:
-    """It is created, and gets aggregates, traits and inventory in one update."""
-    client = ReportClient(stage.transport)
-    tree = look(client)
-    tree.new_child("cn1_numa0", "cn1")
-    tree.update_inventory("cn1_numa0", {"MEMORY_MB": {"total": 64}})
-    tree.add_traits("cn1_numa0", "HW_CPU_X86_AVX2")
-    tree.add_aggregates("cn1_numa0", aggregate_uuid("A"))
-    client.update_from_provider_tree(None, tree)
-    new = tree.data("cn1_numa0").uuid
-    assert client.last_known_generation(new) == stage.generation_of("cn1_numa0") == 3
-
-
 def make_numa0(client: ReportClient, uuid: str, name: str) -> None:
     """Create it as another agent would."""
     body = {"uuid": uuid, "name": name, "parent_provider_uuid": CN1}
@@ -133,19 +104,6 @@ def test_a_provider_that_was_made_elsewhere_meanwhile_is_not_taken_over(stage: S
     client.service.post("/resource_providers", body)
     with pytest.raises(BadProviderTree, match="the name cn1_numa0 is that of provider"):
         client.update_from_provider_tree(None, tree)
-
-
-def test_children_go_before_their_parents(stage: Stage) -> None:
-    """The service refuses to delete a provider with children."""
-    client = ReportClient(stage.transport)
-    tree = look(client)
-    for name, parent in (("cn1_numa0", "cn1"), ("cn1_gpu0", "cn1_numa0")):
-        tree.new_child(name, parent)
-    client.update_from_provider_tree(None, tree)
-    tree = look(client)
-    tree.remove("cn1_numa0")
-    client.update_from_provider_tree(None, tree)
-    assert "numa0" not in stage.picture() and "gpu0" not in stage.picture()
 
 
 def test_a_provider_that_went_meanwhile_is_gone(stage: Stage) -> None:
