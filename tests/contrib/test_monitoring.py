@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The alerts and the dashboard of `contrib/`, tested with Prometheus itself."""
+"""The alerts and dashboards of `contrib/` for the service and its agents, tested with Prometheus."""
 
 from __future__ import annotations
 
@@ -7,17 +7,27 @@ import json
 import os
 import re
 import subprocess
+import time
 import urllib.parse
 import urllib.request
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 from typing import Any, Final
 
 import pytest
 import yaml
 
+from berth.cli.agent_endpoint import metrics_served_at
+from berth.hosts import BadProviderTree
+from berth.hosts.agent import Agent, Orders, Woken
+from berth.hosts.agent_report import AgentReport
+from berth.hosts.plan import Plan
+from berth.hosts.tracker import Node
+from berth.hosts.tree_watch import OverFull, TreeView
 from tests.client import Client
 from tests.e2e.serving import PATIENCE, serving, wait_until
 from tests.engines import REQUIRE
@@ -29,6 +39,7 @@ RULES: Final = CONTRIB / "prometheus" / "berth-alerts.yaml"
 AGENT_RULES: Final = RULES.with_name("berth-agent-alerts.yaml")
 ALL_RULES: Final = (RULES, AGENT_RULES)
 DASHBOARD: Final = CONTRIB / "grafana" / "berth.json"
+AGENT_DASHBOARD: Final = DASHBOARD.with_name("berth-agents.json")
 
 #: Panels that show something as soon as a service has been asked for anything.
 MAIN_PANELS: Final = {
@@ -85,22 +96,18 @@ def test_the_rules_are_right() -> None:
 
 @pytest.mark.parametrize("rules", ALL_RULES, ids=lambda rules: rules.stem)
 def test_each_alert_fires_where_it_should(rules: Path) -> None:
-    """In the cases of its test, and not for a healthy service or agent."""
+    """In the cases of its test, and not for a healthy service or agent; it says how severe it is,
+    what it means, and what to do."""
+    for rule in alerts(rules).values():
+        assert rule["labels"]["severity"] in ("page", "ticket")
+        assert set(rule["annotations"]) == {"summary", "description"}
     rule_tests = rules.with_suffix(".test.yaml")
     tested = set(re.findall(r'alertname="(\w+)",alertstate="firing"', rule_tests.read_text()))
     assert tested == set(alerts(rules))
     promtool("test", "rules", rule_tests)
 
 
-@pytest.mark.parametrize("rules", ALL_RULES, ids=lambda rules: rules.stem)
-def test_each_alert_says_what_is_the_matter(rules: Path) -> None:
-    """Its severity, its meaning, and what to do."""
-    for rule in alerts(rules).values():
-        assert rule["labels"]["severity"] in ("page", "ticket")
-        assert set(rule["annotations"]) == {"summary", "description"}
-
-
-def test_the_metrics_are_as_prometheus_would_have_them(client: Client) -> None:
+def test_the_metrics_are_as_prometheus_would_have_them(client: Client, report: AgentReport) -> None:
     """Names, units and help: `promtool check metrics` reports nothing."""
     client.get("/resource_providers")
     store_flavor(client)
@@ -108,6 +115,7 @@ def test_the_metrics_are_as_prometheus_would_have_them(client: Client) -> None:
     # gauge may be called so.
     text = re.sub(r"\bberth_capacity_count\b", "berth_capacity", client.get("/metrics").text)
     promtool("check", "metrics", text=text)
+    promtool("check", "metrics", text=report.metrics("")[1].decode())
 
 
 def store_flavor(client: Client) -> None:
@@ -247,20 +255,26 @@ def panels(dashboard: Path = DASHBOARD) -> dict[str, list[str]]:
     return found
 
 
-def test_the_dashboard_shows_what_there_is(service: Client, prometheus: Prometheus) -> None:
-    """Each expression is valid, and the main panels have results."""
-    by_title = panels()
-    assert set(by_title) >= MAIN_PANELS
+def test_the_dashboards_show_what_there_is(
+    service: Client, prometheus: Prometheus, prometheus_of_agent: Prometheus
+) -> None:
+    """Each expression is valid; the main panels have results, and of an agent, which has made one
+    pass before it was asked, all but the rate of failures."""
+    assert set(panels()) >= MAIN_PANELS
 
-    def empty() -> list[str]:
-        use(service)
-        return [
+    def empty(server: Prometheus, dashboard: Path) -> set[str]:
+        return {
             title
-            for title, expressions in by_title.items()
-            if not any(list(map(prometheus.query, expressions))) and title in MAIN_PANELS
-        ]
+            for title, expressions in panels(dashboard).items()
+            if not any(list(map(server.query, expressions)))
+        }
 
-    wait_until(lambda: not empty(), "data on all main panels")
+    def is_shown() -> bool:
+        use(service)
+        of_agent = empty(prometheus_of_agent, AGENT_DASHBOARD)
+        return of_agent <= {"Failures"} and not empty(prometheus, DASHBOARD) & MAIN_PANELS
+
+    wait_until(is_shown, "data on all main panels")
 
 
 def test_the_alerts_can_be_evaluated(prometheus: Prometheus) -> None:
@@ -275,10 +289,13 @@ def test_the_alerts_can_be_evaluated(prometheus: Prometheus) -> None:
     assert [rule["name"] for rule in rules if rule["state"] == "firing"] == []
 
 
-def test_every_metric_that_is_asked_for_is_told(service: Client) -> None:
-    """A misspelt name is a valid expression without a result."""
+def test_every_metric_that_is_asked_for_is_told(service: Client, report: AgentReport) -> None:
+    """A misspelt name is a valid expression without a result. Every metric of an agent is on its
+    dashboard."""
     use(service)
     assert asked_for(DASHBOARD, RULES) <= families(service.get("/metrics").text)
+    asked = asked_for(AGENT_DASHBOARD, AGENT_RULES)
+    assert asked == families(report.metrics("")[1].decode())
 
 
 def families(exposition: str) -> set[str]:
@@ -292,3 +309,73 @@ def asked_for(dashboard: Path, rules: Path) -> set[str]:
     expressions += [rule["expr"] for rule in alerts(rules).values()]
     asked = re.findall(r"\bberth_\w+", " ".join(expressions))
     return {re.sub(r"(_seconds|_writes)_(bucket|sum|count)$", r"\1", name) for name in asked}
+
+
+class Hosts:
+    """Two nodes: the first is reported and over capacity; the second cannot be reported."""
+
+    def report(self, node: Node, *, startup: bool) -> Plan:
+        """Report that one inventory was sent."""
+        if node.name == "cn2":
+            raise BadProviderTree("cn2 has no name that the service takes")
+        return Plan(inventories={"u": {}})
+
+    def is_reshape_pending(self, node: Node) -> bool:
+        """No."""
+        return False
+
+    def look(self, node: Node, plan: Plan) -> TreeView:
+        """A root with a child, and a provider of others."""
+        return TreeView(providers=2, others=1, over_full=(OverFull("cn1", "VCPU", 6, 4),))
+
+
+@pytest.fixture(scope="module")
+def report() -> AgentReport:
+    """The report of an agent after one pass."""
+    hosts = Hosts()
+    agent = Agent(
+        lambda: Orders(
+            hosts,
+            [Node("u1", "cn1"), Node("u2", "cn2")],
+            interval_s=60.0,
+            start_patience_s=0.0,
+            driver="static",
+            watch=hosts,
+        ),
+        wait=lambda seconds: Woken.TO_STOP,
+        clock=time.monotonic,
+        now=time.time,
+        rng=Random(1),
+    )
+    agent.start()
+    return AgentReport(agent, Counter(GET=5, PUT=1))
+
+
+@pytest.fixture(scope="module")
+def prometheus_of_agent(
+    report: AgentReport, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Prometheus]:
+    """A Prometheus that scrapes the agent and has loaded the alerts."""
+    folder = tmp_path_factory.mktemp("prometheus")
+    with (
+        metrics_served_at("127.0.0.1", 0, report) as url,
+        scraping(folder, "berth-agent", url.removeprefix("http://"), AGENT_RULES) as server,
+    ):
+        yield server
+
+
+def test_the_agents_alerts_can_be_evaluated(prometheus_of_agent: Prometheus) -> None:
+    """Those that apply to this agent are pending; no others are."""
+
+    def states() -> dict[str, str]:
+        return {rule["name"]: rule["state"] for rule in prometheus_of_agent.rules()}
+
+    pending = {"BerthAgentNeverReported", "BerthAgentOverFull"}
+    wait_until(
+        lambda: {name for name, state in states().items() if state == "pending"} == pending,
+        "the alerts of this agent",
+    )
+    assert set(states()) == set(alerts(AGENT_RULES))
+    assert [
+        rule["lastError"] for rule in prometheus_of_agent.rules() if rule.get("lastError")
+    ] == []
