@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The alerts and dashboards of `contrib/` for the service and its agents, tested with Prometheus."""
+"""The alerts and dashboards of `contrib/`, of the service and its agents, by Prometheus itself."""
 
 from __future__ import annotations
 
