@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trees use the terminal's width and colours, unless NO_COLOR is set; pipes get plain text."""
+"""Output uses the terminal's width and colours, unless NO_COLOR is set; pipes get plain text."""
 
 from __future__ import annotations
 
@@ -8,20 +8,25 @@ import os
 import pty
 import re
 import struct
-import subprocess
 import termios
+import threading
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from berth.cli.main import main
+from tests.cli.conftest import Fleet
 from tests.cli.in_process import InProcess
-from tests.e2e.serving import BERTH, PATIENCE, environment
+from tests.e2e.serving import PATIENCE, environment
+from tests.e2e.warm import run_warm
 
 WIDTH = 60
 
 #: What makes a terminal show a colour, or other than plain letters.
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+
+LONG = "a-provider-with-a-name-as-long-as-it-takes-to-be-cut"
 
 
 @pytest.fixture
@@ -51,14 +56,23 @@ def on_a_terminal(home: Path, *arguments: str, **variables: str) -> str:
     for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR"):
         if name not in variables:
             told.pop(name, None)
-    process = subprocess.Popen([*BERTH, *arguments], env=told, cwd=home, stdout=its, stderr=its)
+    printed = bytearray()
+
+    def read() -> None:
+        with suppress(OSError):  # what Linux says at the end
+            while piece := os.read(ours, 65536):
+                printed.extend(piece)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    terminal = Path(os.ttyname(its))
+    done = run_warm(
+        main, arguments, folder=home, variables=told, timeout=PATIENCE, terminal=terminal
+    )
     os.close(its)
-    printed = b""
-    with suppress(OSError):  # what Linux says at the end
-        while read := os.read(ours, 65536):
-            printed += read
+    reader.join()
     os.close(ours)
-    assert process.wait(PATIENCE) == 0, printed
+    assert done.returncode == 0, printed
     return printed.decode().replace("\r\n", "\n")
 
 
@@ -78,13 +92,29 @@ def test_a_tree_is_as_wide_as_the_terminal(tmp_path: Path, config: Path) -> None
     assert [word for word in words if word.startswith("+CUSTOM_TRAIT")] == sorted(
         f"+CUSTOM_TRAIT_NUMBER_{number}" for number in range(40)
     )
+    plain = on_a_terminal(tmp_path, "agent", "show", "--config", str(config), NO_COLOR="1")
+    assert "\x1b" not in plain
+    assert max(map(len, plain.splitlines())) <= WIDTH
 
 
-def test_no_color_leaves_no_escape(tmp_path: Path, config: Path) -> None:
-    """No colours and no bold text; the width is still that of the terminal."""
-    shown = on_a_terminal(tmp_path, "agent", "show", "--config", str(config), NO_COLOR="1")
-    assert "\x1b" not in shown
-    assert max(map(len, shown.splitlines())) <= WIDTH
+def test_a_table_is_cut_to_the_terminal(
+    fleet: Fleet, in_process: InProcess, tmp_path: Path
+) -> None:
+    """With an ellipsis; the headings are bold, unless colours are not wanted."""
+    fleet.begin()
+    assert in_process("provider", "create", LONG).returncode == 0
+    command = ("provider", "list", "--config-file", str(fleet.configuration))
+    shown = on_a_terminal(tmp_path, *command)
+    assert ESCAPE.search(shown)
+    named, *lines = ESCAPE.sub("", shown).splitlines()
+    assert named.startswith("Database: ")
+    assert max(map(len, lines)) == WIDTH
+    assert lines[1].startswith(LONG) and lines[1].endswith("…")
+    plain = on_a_terminal(tmp_path, *command, NO_COLOR="1")
+    assert not ESCAPE.search(plain)
+    assert max(map(len, plain.splitlines()[1:])) == WIDTH
+    piped = in_process("provider", "list").stdout
+    assert not ESCAPE.search(piped) and "…" not in piped
 
 
 def test_a_pipe_gets_a_line_for_each_provider(config: Path, in_process: InProcess) -> None:

@@ -43,30 +43,34 @@ def run_warm(
     folder: Path,
     variables: Mapping[str, str],
     timeout: float,
+    terminal: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end, as `subprocess.run` does, without stdin.
 
     Args:
         folder: the working directory.
         variables: its whole environment.
+        terminal: where its output goes instead.
 
     Raises:
         subprocess.TimeoutExpired: it did not end in time, and was killed.
     """
     with TemporaryDirectory() as said:
         out, err = Path(said, "out"), Path(said, "err")
+        shown = (terminal or out, terminal or err)
         process = _PROCESSES.Process(
-            target=_run, args=(main, list(arguments), folder, dict(variables), out, err)
+            target=_run, args=(main, list(arguments), folder, dict(variables), *shown)
         )
         process.start()
         process.join(timeout)
         if process.exitcode is None:
             process.kill()
             process.join()
-            raise subprocess.TimeoutExpired(arguments, timeout, out.read_text(), err.read_text())
+            raise subprocess.TimeoutExpired(arguments, timeout)
         code = process.exitcode
         process.close()
-        return subprocess.CompletedProcess(arguments, code, out.read_text(), err.read_text())
+        texts = () if terminal else (out.read_text(), err.read_text())
+        return subprocess.CompletedProcess(arguments, code, *texts)
 
 
 def _run(

@@ -118,43 +118,35 @@ def recording(recorder: Recorder) -> Iterator[Recorder]:
         server.server_close()
 
 
-@pytest.fixture(autouse=True)
-def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """An environment that names no service, and an empty home."""
-    for name in ("BERTH_URL", "BERTH_USER", "BERTH_PASSWORD", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("TOKEN", "CLOUD", "AUTH_URL", "AUTH_TYPE", "ENDPOINT", "USERNAME"):
-        monkeypatch.delenv(f"OS_{name}", raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
+pytestmark = pytest.mark.usefixtures("at_home")
 
 
-def test_a_url_and_a_token(recorder: Recorder, in_process: InProcess) -> None:
-    """As options, or as variables."""
-    done = in_process("provider", "list", "--url", recorder.url, "--token", "t1")
-    assert (done.returncode, recorder.tokens) == (0, ["t1"])
-
-
-def test_the_environment_names_them_too(
-    recorder: Recorder, in_process: InProcess, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("variables", "options", "token"),
+    [
+        ({}, "--url URL --token t1", "t1"),
+        ({"BERTH_URL": "URL", "OS_TOKEN": "t2", "BERTH_USER": "alice"}, "", "t2"),
+        ({"BERTH_URL": "URL", "OS_TOKEN": "t2"}, "--token t3", "t3"),
+        ({"BERTH_URL": "URL", "BERTH_USER": "alice", "BERTH_PASSWORD": "secret"}, "", None),
+        # OS_AUTH_TYPE may name any plugin of keystoneauth.
+        ({"OS_AUTH_TYPE": "admin_token", "OS_ENDPOINT": "URL", "OS_TOKEN": "t4"}, "", "t4"),
+    ],
+)
+def test_a_service_is_named_by_options_or_variables(
+    recorder: Recorder,
+    in_process: InProcess,
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str],
+    options: str,
+    token: str | None,
 ) -> None:
-    """And an option comes first."""
-    monkeypatch.setenv("BERTH_URL", recorder.url)
-    monkeypatch.setenv("OS_TOKEN", "t2")
-    monkeypatch.setenv("BERTH_USER", "alice")
-    assert in_process("provider", "list").returncode == 0
-    assert in_process("provider", "list", "--token", "t3").returncode == 0
-    assert recorder.tokens == ["t2", "t3"]
-
-
-def test_a_user_and_a_password(
-    recorder: Recorder, in_process: InProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By HTTP basic authentication."""
-    monkeypatch.setenv("BERTH_URL", recorder.url)
-    monkeypatch.setenv("BERTH_USER", "alice")
-    monkeypatch.setenv("BERTH_PASSWORD", "secret")
-    assert in_process("provider", "list").returncode == 0
-    assert recorder.basic == [f"Basic {base64.b64encode(b'alice:secret').decode()}"]
+    """An option comes first; a password is sent by HTTP basic authentication."""
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value.replace("URL", recorder.url))
+    done = in_process("provider", "list", *options.replace("URL", recorder.url).split())
+    assert (done.returncode, recorder.tokens) == (0, [token])
+    if token is None:
+        assert recorder.basic == [f"Basic {base64.b64encode(b'alice:secret').decode()}"]
 
 
 def test_keystone_by_the_usual_variables(
@@ -167,21 +159,6 @@ def test_keystone_by_the_usual_variables(
     done = in_process("provider", "list")
     assert (done.returncode, done.stderr) == (0, "")
     assert (recorder.users, recorder.tokens) == (["alice"], ["of-keystone"])
-
-
-def test_keystone_without_a_keystone(
-    recorder: Recorder, in_process: InProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """OS_AUTH_TYPE may name any plugin of keystoneauth."""
-    for name, value in ("AUTH_TYPE", "admin_token"), ("ENDPOINT", recorder.url), ("TOKEN", "t4"):
-        monkeypatch.setenv(f"OS_{name}", value)
-    monkeypatch.setenv("OS_AUTH_TYPE", "admin_token")
-    assert in_process("provider", "list").returncode == 0
-    assert recorder.tokens == ["t4"]
-    monkeypatch.setenv("OS_AUTH_TYPE", "telepathy")
-    done = in_process("provider", "list")
-    assert done.returncode == 1
-    assert done.stderr.startswith("berth: Unknown auth_type telepathy; the installed ones are ")
 
 
 @pytest.mark.parametrize("is_option", [True, False])
@@ -204,11 +181,36 @@ def test_an_entry_of_clouds_yaml(
     assert (recorder.users, recorder.tokens) == (["alice"], ["of-keystone"])
 
 
-def test_a_cloud_that_is_in_no_file(in_process: InProcess, tmp_path: Path) -> None:
-    """One sentence with its name."""
-    done = in_process("provider", "list", "--os-cloud", "nowhere")
-    assert done.returncode == 1
-    assert done.stderr.startswith("berth: cloud nowhere: ") and done.stderr.count("\n") == 1
+@pytest.mark.parametrize(
+    ("variables", "options", "code", "said"),
+    [
+        ({"OS_AUTH_TYPE": "telepathy"}, "", 1, "Unknown auth_type telepathy; the installed ones"),
+        ({}, "--os-cloud nowhere", 1, "cloud nowhere: "),
+        # It never falls back to a database that its owner did not mean.
+        ({}, "--url http://127.0.0.1:1", 2, "http://127.0.0.1:1 needs authentication"),
+        ({"OS_TOKEN": "t5"}, "", 2, "a token is for a service: name it with --url or BERTH_URL"),
+        (
+            {},
+            "--url http://127.0.0.1:1 --token t",
+            11,
+            "GET /resource_providers got no answer from http://127.0.0.1:1: Connection refused",
+        ),
+    ],
+)
+def test_what_names_no_service_is_one_sentence(
+    in_process: InProcess,
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str],
+    options: str,
+    code: int,
+    said: str,
+) -> None:
+    """With what is missing."""
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    done = in_process("provider", "list", *options.split())
+    assert (done.returncode, done.stderr.count("\n")) == (code, 1)
+    assert done.stderr.startswith(f"berth: {said}")
 
 
 def test_the_extra_for_clouds_is_named(
@@ -221,23 +223,6 @@ def test_the_extra_for_clouds_is_named(
         4,
         "berth: clouds.yaml needs openstacksdk, which is not installed: "
         "pip install 'berthd[client]'\n",
-    )
-
-
-def test_a_url_without_anybody(in_process: InProcess) -> None:
-    """It never falls back to the database."""
-    done = in_process("provider", "list", "--url", "http://127.0.0.1:1")
-    assert done.returncode == 2
-    assert "needs authentication" in done.stderr
-
-
-def test_a_token_without_a_service(in_process: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It does not reach a database that its owner did not mean."""
-    monkeypatch.setenv("OS_TOKEN", "t5")
-    done = in_process("provider", "list")
-    assert (done.returncode, done.stderr) == (
-        2,
-        "berth: a token is for a service: name it with --url or BERTH_URL\n",
     )
 
 
@@ -272,16 +257,6 @@ def test_a_wrong_token_is_one_sentence(in_process: InProcess) -> None:
     assert done.stderr == (
         "berth: The credentials are not valid; authentication failed: check the token or the "
         "password\n"
-    )
-
-
-def test_a_service_that_does_not_answer(in_process: InProcess) -> None:
-    """One sentence with its address."""
-    done = in_process("provider", "list", "--url", "http://127.0.0.1:1", "--token", "t")
-    assert (done.returncode, done.stderr) == (
-        11,
-        "berth: GET /resource_providers got no answer from http://127.0.0.1:1: "
-        "Connection refused\n",
     )
 
 
@@ -344,19 +319,12 @@ def client_file(tmp_path: Path, recorder: Recorder) -> Path:
 def test_a_file_names_the_service_where_nothing_else_does(
     client_file: Path, recorder: Recorder, in_process: InProcess
 ) -> None:
-    """With its token, unless the caller has another one."""
+    """With its token, which no other service gets, unless the caller has another one."""
     assert in_process("provider", "list").returncode == 0
     assert in_process("provider", "list", "--token", "t7").returncode == 0
-    assert recorder.tokens == ["of-file", "t7"]
-
-
-def test_the_secret_of_the_file_is_for_the_service_of_the_file(
-    client_file: Path, recorder: Recorder, in_process: InProcess
-) -> None:
-    """Another URL gets no token from it."""
     done = in_process("provider", "list", "--url", "http://127.0.0.1:1")
     assert done.returncode == 2 and "needs authentication" in done.stderr
-    assert recorder.tokens == []
+    assert recorder.tokens == ["of-file", "t7"]
 
 
 def test_a_file_that_cannot_be_used_is_named(client_file: Path, in_process: InProcess) -> None:
@@ -417,17 +385,17 @@ def arguments_of(command: click.Command) -> list[str]:
     return words
 
 
-@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
 def test_every_command_uses_the_service_that_the_environment_names(
-    path: tuple[str, ...], in_process: InProcess, monkeypatch: pytest.MonkeyPatch
+    in_process: InProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or stands in a list with its reason: none overlooks BERTH_URL and opens a database."""
     monkeypatch.setenv("BERTH_URL", "127.0.0.1:21110")
-    done = in_process(*path, *arguments_of(COMMANDS[path]))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
-        "berth: BERTH_URL must begin with http:// or https://, as in http://127.0.0.1:21110\n"
-    )
+    for path, command in COMMANDS.items():
+        done = in_process(*path, *arguments_of(command))
+        assert (path, done.returncode, done.stdout) == (path, 2, "")
+        assert done.stderr == (
+            "berth: BERTH_URL must begin with http:// or https://, as in http://127.0.0.1:21110\n"
+        )
 
 
 def test_the_list_of_commands_without_a_service_has_no_others() -> None:
@@ -448,44 +416,26 @@ def test_the_list_of_commands_without_a_service_has_no_others() -> None:
 
 
 @pytest.fixture
-def at_home(tmp_path: Path, prepared: Path) -> Path:
+def unnamed(at_home: Path, prepared: Path) -> Path:
     """The database in the home directory, which exists and which nothing names."""
-    folder = tmp_path / ".local" / "share" / "berth"
+    folder = at_home / ".local" / "share" / "berth"
     folder.mkdir(parents=True)
     return Path(shutil.copy(prepared, folder))
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("who",),
-        ("provider", "list"),
-        ("place", "VCPU=1", "--for", "web/job-17"),
-        ("drain", "create", "d1", "cn1"),
-        ("audit",),
-        ("demo", "load", "--remove"),
-        ("lease", "sweep"),
-    ],
-    ids=" ".join,
-)
 def test_a_database_that_does_not_exist_is_refused_and_not_made(
-    in_process: InProcess, tmp_path: Path, words: tuple[str, ...]
-) -> None:
-    """A forgotten BERTH_URL is not answered from an empty fleet."""
-    done = in_process(*words)
-    path = tmp_path / ".local" / "share" / "berth" / "berth.db"
-    assert (done.returncode, done.stdout) == (7, "")
-    assert done.stderr == (
-        f"berth: there is no database sqlite:///{path}: to use a service, name it with --url or "
-        "BERTH_URL; to create the database, start `berth serve` or run `berth db upgrade`\n"
-    )
-    assert not (tmp_path / ".local").exists()
-
-
-def test_a_misspelt_database_is_refused_and_not_made(
     in_process: InProcess, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Also where something names it."""
+    """A forgotten BERTH_URL is not answered from an empty fleet; nor is a misspelt database."""
+    for words in ("who", "place VCPU=1 --for web/job-17", "drain create d1 cn1", "audit"):
+        done = in_process(*words.split())
+        path = tmp_path / ".local" / "share" / "berth" / "berth.db"
+        assert (done.returncode, done.stdout) == (7, "")
+        assert done.stderr == (
+            f"berth: there is no database sqlite:///{path}: to use a service, name it with --url "
+            "or BERTH_URL; to create the database, start `berth serve` or run `berth db upgrade`\n"
+        )
+    assert not (tmp_path / ".local").exists()
     url = f"sqlite:///{tmp_path}/none.db"
     done = in_process("who", "--config-file", str(configured(tmp_path, url)))
     assert (done.returncode, done.stdout) == (7, "")
@@ -495,19 +445,15 @@ def test_a_misspelt_database_is_refused_and_not_made(
     assert not (tmp_path / "none.db").exists()
 
 
-def test_the_first_line_on_stderr_names_the_database(at_home: Path, in_process: InProcess) -> None:
-    """Once, and never in the output."""
+def test_the_first_line_on_stderr_names_the_database(
+    unnamed: Path, in_process: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once, never in the output, and without its password."""
     done = in_process("who", "--json")
     assert done.returncode == 0 and json.loads(done.stdout) == {"end": True, "lines": 0}
-    assert done.stderr == (f"Database: sqlite:///{at_home} (no --url or BERTH_URL given)\n")
+    assert done.stderr == (f"Database: sqlite:///{unnamed} (no --url or BERTH_URL given)\n")
     of_db = in_process("db", "version")
-    assert of_db.stderr == f"Database: sqlite:///{at_home} (no --config-file given)\n"
-
-
-def test_the_password_of_a_database_is_not_printed(
-    in_process: InProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The line is shown to whoever looks on."""
+    assert of_db.stderr == f"Database: sqlite:///{unnamed} (no --config-file given)\n"
     url = "postgresql://berth:secret@127.0.0.1:1/berth"
     monkeypatch.setenv("OS_PLACEMENT_DATABASE__CONNECTION", url)
     monkeypatch.setenv("OS_PLACEMENT_DATABASE__MAX_RETRIES", "0")
@@ -516,56 +462,42 @@ def test_the_password_of_a_database_is_not_printed(
     assert "secret" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("audit", "--fix", "--yes"),
-        ("db", "check", "--repair"),
-        ("db", "new-identity"),
-        ("db", "release", "--yes"),
-        ("demo", "load", "--remove"),
-        ("drain", "create", "d1", PROVIDER),
-        ("lease", "sweep"),
-        ("provider", "create", "cn1"),
-        ("provider", "delete", PROVIDER),
-        ("trait", "create", "CUSTOM_GOLD"),
-    ],
-    ids=" ".join,
-)
 def test_nothing_changes_a_database_that_nothing_names(
-    at_home: Path, in_process: InProcess, words: tuple[str, ...]
+    unnamed: Path, in_process: InProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may be another fleet than the one that the user means."""
-    conf = str(configured(at_home.parent, f"sqlite:///{at_home}"))
+    """It may be another fleet than the one that the user means: until the environment names it."""
+    conf = str(configured(unnamed.parent, f"sqlite:///{unnamed}"))
     created = in_process("provider", "create", "cn0", "--uuid", PROVIDER, "--config-file", conf)
     assert created.returncode == 0
-    before = at_home.read_bytes()
-    done = in_process(*words)
-    assert (done.returncode, done.stdout) == (6, "")
-    assert (
-        f"berth: this would change sqlite:///{at_home}, which nothing names: name " in done.stderr
-    )
-    assert "--config-file or OS_PLACEMENT_DATABASE__CONNECTION=sqlite:////" in done.stderr
-    assert at_home.read_bytes() == before
-
-
-def test_what_changes_nothing_reads_a_database_that_nothing_names(
-    at_home: Path, in_process: InProcess
-) -> None:
-    """Questions, and dry runs of placements and of repairs."""
-    assert in_process("provider", "list").returncode == 0
-    assert in_process("db", "check", "--repair", "--dry-run").returncode == 0
-    assert in_process("candidates", "VCPU=1").returncode == 14
-    assert in_process("place", "VCPU=1", "--for", "web/job", "--dry-run").returncode == 14
-
-
-def test_the_environment_names_a_database(
-    at_home: Path, in_process: InProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As the refusal says."""
-    monkeypatch.setenv("OS_PLACEMENT_DATABASE__CONNECTION", f"sqlite:///{at_home}")
-    done = in_process("provider", "create", "cn1")
-    assert done.returncode == 0 and done.stdout.startswith("created cn1 ")
+    before = unnamed.read_bytes()
+    for words in (
+        "audit --fix --yes",
+        "db check --repair",
+        "db new-identity",
+        "db release --yes",
+        "demo load --remove",
+        f"drain create d1 {PROVIDER}",
+        "lease sweep",
+        "provider create cn1",
+        f"provider delete {PROVIDER}",
+    ):
+        done = in_process(*words.split())
+        assert (words, done.returncode, done.stdout) == (words, 6, "")
+        assert (
+            f"berth: this would change sqlite:///{unnamed}, which nothing names: name "
+            in done.stderr
+        )
+        assert "--config-file or OS_PLACEMENT_DATABASE__CONNECTION=sqlite:////" in done.stderr
+        assert unnamed.read_bytes() == before
+    for words, code in (
+        ("provider list", 0),
+        ("db check --repair --dry-run", 0),
+        ("candidates VCPU=1", 14),
+        ("place VCPU=1 --for web/job --dry-run", 14),
+    ):
+        assert in_process(*words.split()).returncode == code
+    monkeypatch.setenv("OS_PLACEMENT_DATABASE__CONNECTION", f"sqlite:///{unnamed}")
+    assert in_process("provider", "create", "cn1").stdout.startswith("created cn1 ")
 
 
 def test_without_the_libraries_of_the_service_a_service_must_be_named(

@@ -6,9 +6,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
-from tests.cli.fleet.ways import BothWays
+from tests.cli.conftest import Fleet
 from tests.cli.in_process import InProcess
 from tests.cli.test_terminal import on_a_terminal
 
@@ -22,23 +20,40 @@ PROVIDER = "5f6f0f3e-8c3c-4b43-8f3a-111111111111"
 CONSUMER = "5f6f0f3e-8c3c-4b43-8f3a-222222222222"
 AGGREGATE = "5f6f0f3e-8c3c-4b43-8f3a-333333333333"
 
+MADE_BY = [
+    ("provider", "create", HOSTILE, "--uuid", PROVIDER),
+    ("inventory", "set", PROVIDER, "VCPU=8"),
+    ("aggregate", "set", PROVIDER, AGGREGATE),
+    ("claim", CONSUMER, f"{PROVIDER}:VCPU=2", "--project", HOSTILE, "--user", HOSTILE),
+    ("drain", "create", "d1", PROVIDER, "--reason", TEXT),
+    ("flavor", "set", "f1", "VCPU=1", "--description", TEXT),
+]
 
-@pytest.fixture
-def hostile(berth: BothWays) -> BothWays:
-    """A fleet of one host with such a name, and texts like it in everything that has one."""
-    if PROVIDER not in berth("provider", "list").stdout:
-        for arguments in (
-            ("provider", "create", HOSTILE, "--uuid", PROVIDER),
-            ("inventory", "set", PROVIDER, "VCPU=8"),
-            ("aggregate", "set", PROVIDER, AGGREGATE),
-            ("claim", CONSUMER, f"{PROVIDER}:VCPU=2", "--project", HOSTILE, "--user", HOSTILE),
-            ("drain", "create", "d1", PROVIDER, "--reason", TEXT),
-            ("flavor", "set", "f1", "VCPU=1", "--description", TEXT),
-        ):
-            made = berth(*arguments)
-            assert made.code == 0, made
-            assert_harmless(made.stdout + made.stderr)
-    return berth
+SHOWN_BY = [
+    ("provider", "list"),
+    ("provider", "show", PROVIDER),
+    ("provider", "tree", PROVIDER),
+    ("inventory", "list", PROVIDER),
+    ("inventory", "show", PROVIDER),
+    ("aggregate", "list"),
+    ("aggregate", "list", "--provider", PROVIDER),
+    ("usage", "provider", PROVIDER),
+    ("usage", "project", HOSTILE),
+    ("who", PROVIDER),
+    ("who", "--project", HOSTILE),
+    ("consumer", "show", CONSUMER),
+    ("drain", "list"),
+    ("drain", "show", "d1"),
+    ("flavor", "list"),
+    ("flavor", "show", "f1"),
+    ("candidates", "VCPU=1"),
+    ("capacity", "VCPU=1"),
+    ("why", "VCPU=100"),
+    ("why", "VCPU=1", "--in-tree", HOSTILE),
+    ("provider", "show", HOSTILE + "?"),
+    ("trait", "list", "--provider", HOSTILE + "?"),
+    ("dump",),
+]
 
 
 def assert_harmless(printed: str) -> None:
@@ -48,61 +63,27 @@ def assert_harmless(printed: str) -> None:
     assert not any(line.startswith("FORGED") for line in lines), printed
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("provider", "list"),
-        ("provider", "show", PROVIDER),
-        ("provider", "tree", PROVIDER),
-        ("inventory", "list", PROVIDER),
-        ("inventory", "show", PROVIDER),
-        ("aggregate", "list"),
-        ("aggregate", "list", "--provider", PROVIDER),
-        ("usage", PROVIDER),
-        ("usage", "--project", HOSTILE),
-        ("who", PROVIDER),
-        ("who", "--project", HOSTILE),
-        ("consumer", "show", CONSUMER),
-        ("drain", "list"),
-        ("drain", "show", "d1"),
-        ("flavor", "list"),
-        ("flavor", "show", "f1"),
-        ("candidates", "VCPU=1"),
-        ("capacity", "VCPU=1"),
-        ("why", "VCPU=100"),
-        ("why", "VCPU=1", "--in-tree", HOSTILE),
-        ("provider", "show", HOSTILE + "?"),
-        ("trait", "list", "--provider", HOSTILE + "?"),
-        ("dump",),
-    ],
-    ids=" ".join,
-)
 def test_what_a_command_prints_is_what_it_says(
-    hostile: BothWays, arguments: tuple[str, ...]
+    fleet: Fleet, in_process: InProcess, tmp_path: Path
 ) -> None:
-    """In tables, sentences and errors, and as valid JSON."""
-    printed = hostile.over_http(*arguments)
-    assert_harmless(printed.stdout + printed.stderr)
-    as_json = hostile.over_http(*arguments, "--json")
-    assert_harmless(as_json.stdout + as_json.stderr)
-    if as_json.code == 0:
-        assert all(map(json.loads, as_json.stdout.splitlines()))
-
-
-def test_a_name_is_shown_with_its_escapes(hostile: BothWays) -> None:
-    """So that it can still be told from others."""
-    assert SHOWN in hostile.ok("provider", "list").stdout
-    assert SHOWN in hostile.ok("provider", "tree", PROVIDER).stdout
-
-
-def test_a_terminal_gets_no_other_colours(
-    hostile: BothWays, ways: tuple[str, Path], tmp_path: Path
-) -> None:
-    """Nor is a name taken for markup."""
-    shown = on_a_terminal(
-        tmp_path, "provider", "tree", PROVIDER, "--config-file", str(ways[1]), NO_COLOR="1"
-    )
-    assert_harmless(shown.replace("\r\n", "\n"))
+    """In tables, sentences and errors, as valid JSON, and on a terminal, as no markup."""
+    fleet.begin()
+    for arguments in MADE_BY:
+        made = in_process(*arguments)
+        assert made.returncode == 0, made
+        assert_harmless(made.stdout + made.stderr)
+    for arguments in SHOWN_BY:
+        printed = in_process(*arguments)
+        assert_harmless(printed.stdout + printed.stderr)
+        # So that it can still be told from others.
+        assert SHOWN in printed.stdout or arguments not in SHOWN_BY[:3:2]
+        as_json = in_process(*arguments, "--json")
+        assert_harmless(as_json.stdout + as_json.stderr)
+        if as_json.returncode == 0:
+            assert all(map(json.loads, as_json.stdout.splitlines()))
+    tree = ("provider", "tree", PROVIDER, "--config-file", str(fleet.configuration))
+    shown = on_a_terminal(tmp_path, *tree, NO_COLOR="1")
+    assert_harmless(shown)
     assert SHOWN[:50] in shown
 
 

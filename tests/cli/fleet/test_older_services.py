@@ -5,82 +5,84 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qsl
 
 import pytest
 
 from berth.cli.exit_codes import ExitCode
-from berth.cli.failure import CommandFailed
-from berth.cli.fleet.client import Client, of_transport
-from berth.cli.fleet.old_queries import old_query
-from berth.cli.fleet.references import Labels
-from berth.cli.fleet.refusals import NoOwnApi, ServiceRefused
 from tests.cli.in_process import InProcess
 
-UUID = "4e8e5957-649f-477b-9e5b-f1f75b21c03c"
+UUID: Final = "4e8e5957-649f-477b-9e5b-f1f75b21c03c"
 
 
-class Said:
-    """A response of the service."""
+class Older:
+    """A transport to a service that has one provider and one old route."""
 
-    def __init__(self, status: int, body: object) -> None:
-        self.status_code = status
-        self.headers: Mapping[str, str] = {}
-        self.text = json.dumps(body)
+    headers: Mapping[str, str] = {}
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+        self.status_code, self.text = 0, ""
+
+    def request(self, url: str, method: str, **options: Any) -> Older:
+        """Answer a request."""
+        self.paths.append(url)
+        detail = "The resource could not be found.\n\n Nothing here.  "
+        answer: object = {"errors": [{"status": 404, "detail": detail}]}
+        self.status_code = 200
+        if url.startswith("/resource_providers?name="):
+            answer = {"resource_providers": [{"uuid": UUID, "name": "cn7"}]}
+        elif url.startswith("/allocation_candidates"):
+            answer = {"allocation_requests": [], "provider_summaries": {}}
+        elif url.endswith("/inventories"):
+            answer = {"resource_provider_generation": 1, "inventories": {}}
+        else:
+            self.status_code = 404
+        self.text = json.dumps(answer)
+        return self
 
     def json(self) -> Any:
         """The body."""
         return json.loads(self.text)
 
 
-class Older:
-    """A transport to a service that has one provider and one old route."""
-
-    def __init__(self) -> None:
-        self.paths: list[str] = []
-
-    def request(self, url: str, method: str, **options: Any) -> Said:
-        """Answer a request."""
-        self.paths.append(url)
-        if url.startswith("/resource_providers?name="):
-            return Said(200, {"resource_providers": [{"uuid": UUID, "name": "cn7"}]})
-        if url.startswith("/allocation_candidates"):
-            return Said(200, {"allocation_requests": [], "provider_summaries": {}})
-        detail = "The resource could not be found.\n\n Nothing here.  "
-        return Said(404, {"errors": [{"status": 404, "detail": detail}]})
-
-
 @pytest.fixture
-def older() -> Client:
-    """A client of such a service."""
-    return of_transport(Older())
+def older(monkeypatch: pytest.MonkeyPatch) -> Older:
+    """The service that the environment names."""
+    older = Older()
+    monkeypatch.setattr("berth.hosts.transports.with_token", lambda *_, **__: older)
+    monkeypatch.setenv("BERTH_URL", "http://old")
+    monkeypatch.setenv("OS_TOKEN", "t")
+    return older
 
 
-def test_it_has_no_labels(older: Client) -> None:
-    """Aggregates are their UUIDs there."""
-    assert Labels(older).by_uuid() == {}
-    assert Labels(older).aggregates(UUID) == [UUID]
+MISSING: Final = "it is older than this program, or is OpenStack Placement"
 
 
-def test_a_missing_route_is_named(older: Client) -> None:
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("capacity VCPU=1", f"this service does not have /berth/v1/capacity: {MISSING}"),
+        ("flavor set a VCPU=1", f"this service does not have /berth/v1/flavors/a: {MISSING}"),
+        ("trait show CUSTOM_A", "Nothing here"),
+        ("provider list", "Nothing here; there is no placement service here"),
+    ],
+)
+def test_a_missing_route_is_named(
+    older: Older, in_process: InProcess, words: str, said: str
+) -> None:
     """And why it may be missing."""
-    with pytest.raises(NoOwnApi) as refused:
-        older.send("POST", "/berth/v1/explain", {})
-    assert str(refused.value) == (
-        "this service does not have /berth/v1/explain: it is older than this program, or is "
-        "OpenStack Placement"
-    )
-    assert refused.value.code == ExitCode.SERVICE
-    with pytest.raises(NoOwnApi):
-        older.send("PUT", "/berth/v1/flavors/m1.large", {})
-    with pytest.raises(ServiceRefused, match=r"^Nothing here$"):
-        older.get("/somewhere/else")
-    with pytest.raises(ServiceRefused, match=r"^Nothing here; there is no placement service here"):
-        older.get("/resource_providers")
+    done = in_process(*words.split())
+    assert done.returncode == ExitCode.SERVICE
+    assert done.stderr.startswith(f"berth: {said}")
 
 
-def test_a_request_becomes_a_query_of_the_old_route(older: Client) -> None:
-    """Each member that it has a parameter for."""
+def test_a_request_becomes_a_query_of_the_old_route(
+    older: Older, in_process: InProcess, tmp_path: Path
+) -> None:
+    """Each member that it has a parameter for; aggregates are their UUIDs there."""
     request = {
         "groups": {
             "": {"resources": {"VCPU": 2, "DISK_GB": 9}, "required": ["A", "!B", ["C", "D"]]},
@@ -91,7 +93,13 @@ def test_a_request_becomes_a_query_of_the_old_route(older: Client) -> None:
         "together": [{"groups": ["_G", "_H"], "at": "subtree"}],
         "apart": [{"groups": ["_G", "_H"], "at": "provider"}],
     }
-    assert old_query(older, {"request": request, "limit": 4}) == [
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps(request))
+    done = in_process("candidates", "--request", str(path), "--limit", "4")
+    assert done.returncode == ExitCode.NOTHING_FITS
+    route, _, query = older.paths[-1].partition("?")
+    assert route == "/allocation_candidates"
+    assert parse_qsl(query) == [
         ("resources", "VCPU:2,DISK_GB:9"),
         ("required", "A"),
         ("required", "!B"),
@@ -126,23 +134,11 @@ def test_a_request_becomes_a_query_of_the_old_route(older: Client) -> None:
     ],
 )
 def test_what_the_old_route_cannot_be_asked_is_refused(
-    older: Client, member: str, body: dict[str, Any]
+    older: Older, in_process: InProcess, tmp_path: Path, member: str, body: dict[str, Any]
 ) -> None:
     """Rather than left out."""
-    with pytest.raises(CommandFailed, match=rf"which {member} needs$") as refused:
-        old_query(older, {"request": {"groups": {}}, **body})
-    assert refused.value.code == ExitCode.UNSUPPORTED
-
-
-def test_nothing_fits_there(in_process: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The old route is asked, and the exit code says that nothing fits."""
-    transport = Older()
-    monkeypatch.setattr(
-        "berth.hosts.transports.with_token", lambda *arguments, **options: transport
-    )
-    words = ("candidates", "VCPU=1", "--in-tree", "cn7", "--limit", "3")
-    done = in_process(*words, "--url", "http://old", "--token", "t")
-    assert done.returncode == ExitCode.NOTHING_FITS
-    assert transport.paths[-1] == (
-        f"/allocation_candidates?resources=VCPU%3A1&in_tree={UUID}&limit=3"
-    )
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps({"request": {"groups": {}}, **body}))
+    done = in_process("candidates", "--request", str(path))
+    assert done.returncode == ExitCode.UNSUPPORTED
+    assert done.stderr.endswith(f"which {member} needs\n")
