@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import subprocess
+from collections.abc import Callable, Sequence
 from typing import TextIO
 
 import pytest
@@ -15,7 +16,13 @@ from berth.cli.main import main
 class InProcess:
     """Runs `berth` commands with some standard input."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+        program: Callable[[Sequence[str]], object] = main,
+    ) -> None:
+        self._program = program
         self._monkeypatch = monkeypatch
         self._capsys = capsys
 
@@ -27,7 +34,7 @@ class InProcess:
         self._capsys.readouterr()
         code = 0
         try:
-            main(arguments)
+            self._program(arguments)
         except SystemExit as end:
             code = int(end.code or 0)
         said = self._capsys.readouterr()

@@ -6,12 +6,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from berth.api.paths import kind_of
 from berth.cli.exit_codes import ExitCode
 from berth.cli.policy_rules import auditor_file, members_file
-from tests.cli.test_commands import assert_fails, on
+from tests.cli.test_commands import on
 from tests.e2e.serving import run_berth
 
 LIST = "placement:traits:list"
@@ -29,86 +27,6 @@ def admitted(folder: Path, source: str, *arguments: str) -> dict[str, bool]:
     assert done.stderr == ""
     words = [line.split() for line in done.stdout.splitlines()]
     return {name: said == "yes" for said, name, *_ in words}
-
-
-def test_a_rule_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    """It has no effect; a rule that only other rules use may have any name."""
-    source = policed(
-        tmp_path,
-        '"placement:trait:list": "role:nobody"\n"operators": "role:ops"\n'
-        f'"{LIST}": "rule:operators"\n"default": "role:admin"\n',
-    )
-    done = run_berth(tmp_path, "policy", "check", "--config-file", source)
-    assert done.returncode == ExitCode.CONFIGURATION
-    assert done.stderr == (
-        "berth: the policy files set unknown rules: placement:trait:list; `berth policy list` "
-        "prints all rules\n"
-    )
-
-
-def test_the_rules_in_force(tmp_path: Path) -> None:
-    """With overrides from files, and the requests that each rule guards."""
-    source = policed(tmp_path, f'"{LIST}": "role:guest"\n')
-    done = run_berth(tmp_path, "policy", "list", "--json", "--config-file", source)
-    rules = {one["name"]: one for one in json.loads(done.stdout)}
-    assert rules[LIST] == {
-        "name": LIST,
-        "check": "role:guest",
-        "is_default": False,
-        "requests": ["GET /traits"],
-    }
-    assert rules["placement:reshaper:reshape"]["is_default"]
-    plain = run_berth(tmp_path, "policy", "list", "--config-file", source)
-    assert f"{LIST}: role:guest  (overridden)\n    GET /traits\n" in plain.stdout
-
-
-def test_what_roles_may_do(tmp_path: Path) -> None:
-    """The defaults: who may reshape, and whose usages a reader may see."""
-    source = policed(tmp_path)
-    administrator = admitted(tmp_path, source, "--role", "admin")
-    assert [name for name, yes in administrator.items() if not yes] == [
-        "placement:reshaper:reshape"
-    ]
-    assert all(admitted(tmp_path, source, "--role", "service").values())
-    reader = admitted(tmp_path, source, "--role", "reader", "--project", "p")
-    assert [name for name, yes in reader.items() if yes] == [
-        "placement:usages",
-        "berth:permissions:show",
-        "berth:consumers:list",
-        "berth:consumers:show",
-    ]
-    of_another = ("--role", "reader", "--project", "p", "--target-project", "q")
-    foreign = admitted(tmp_path, source, *of_another)
-    assert [name for name, yes in foreign.items() if yes] == ["berth:permissions:show"]
-    assert not any(admitted(tmp_path, source, "--role", "admin", "--system").values())
-
-
-def test_scope_counts_as_it_does_in_service(tmp_path: Path) -> None:
-    """With `enforce_scope` off, only roles matter."""
-    source = policed(tmp_path)
-    with Path(source).open("a") as file:
-        file.write("[oslo_policy]\nenforce_scope = False\n")
-    assert admitted(tmp_path, source, "--role", "admin", "--system")[LIST]
-
-
-def test_a_script_can_ask(tmp_path: Path) -> None:
-    """One rule or several; the exit code says whether all admit the caller."""
-    source = policed(tmp_path)
-    ask = ("policy", "check", "--config-file", source, "--role", "admin")
-    reshape = "placement:reshaper:reshape"
-    assert run_berth(tmp_path, *ask, LIST).returncode == ExitCode.OK
-    for rules in ((LIST, reshape), (reshape, LIST)):
-        assert run_berth(tmp_path, *ask, *rules).returncode == 1
-    wrong = run_berth(tmp_path, *ask, LIST, "placement:traits:lost")
-    assert_fails(wrong, ExitCode.USAGE, "no rule placement:traits:lost", "berth policy list")
-
-
-@pytest.mark.parametrize("command", ["list", "check"])
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, command: str) -> None:
-    """An unreadable policy file is an error."""
-    source = policed(tmp_path, "- not a mapping\n")
-    done = run_berth(tmp_path, "policy", command, "--config-file", source)
-    assert_fails(done, ExitCode.CONFIGURATION, "policy files", "policy.yaml")
 
 
 def test_a_sample_has_every_rule_and_changes_nothing(tmp_path: Path) -> None:
@@ -158,5 +76,3 @@ def test_a_member_acts_for_its_own_project(tmp_path: Path) -> None:
     may = admitted(tmp_path, source, *of_another)
     assert {name for name, yes in may.items() if yes} == questions
     assert all(admitted(tmp_path, source, "--role", "service").values())
-    both = run_berth(tmp_path, "policy", "sample", "--members", "--auditor")
-    assert both.returncode == ExitCode.USAGE and "two files" in both.stderr

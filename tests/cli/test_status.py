@@ -231,14 +231,6 @@ def test_the_whole_configuration_reads_like_a_file(tmp_path: Path) -> None:
     assert "[cors]" in lines
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_shell_completes(tmp_path: Path, shell: str) -> None:
-    """The script calls berth for completions."""
-    script = run_berth(tmp_path, "completion", shell)
-    assert script.returncode == 0
-    assert "_BERTH_COMPLETE" in script.stdout
-
-
 def test_what_could_follow(tmp_path: Path) -> None:
     """As bash calls it."""
     asked = {"_BERTH_COMPLETE": "bash_complete", "COMP_WORDS": "berth db ", "COMP_CWORD": "2"}

@@ -30,7 +30,7 @@ from berth.edge.auth.token_file import (
     render_tokens,
 )
 from tests.cli.in_process import InProcess
-from tests.cli.test_commands import assert_fails, configuration
+from tests.cli.test_commands import configuration
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 ALICE = Identity("alice", "web", ("admin",))
@@ -82,96 +82,11 @@ def test_a_token_is_shown_once(desk: Desk) -> None:
     assert token not in desk.file.read_text()
 
 
-def test_tokens_are_listed(desk: Desk) -> None:
-    """As columns and as JSON."""
-    token = desk.create(
-        "--user", "ci", "--project", "web", "--role", "reader", "--expires", "never"
-    )
-    (one,) = desk.listed()
-    assert one == {
-        "id": id_in(token),
-        "user": "ci",
-        "project": "web",
-        "roles": ["reader"],
-        "host": None,
-        "created": one["created"],
-        "expires": None,
-        "state": "valid",
-    }
-    heads, row = desk.token("list").stdout.splitlines()
-    assert heads.split() == ["id", "user", "project", "roles", "created", "expires", "state"]
-    assert row.split() == [id_in(token), "ci", "web", "reader", one["created"], "never", "valid"]
-
-
-def test_a_token_is_bound_to_a_host(desk: Desk) -> None:
-    """The host is the default of its owner, and has a column of its own."""
-    desk.create("--user", "ci", "--role", "reader")
-    desk.create("--role", "agent", "--host", "gpu02")
-    free, bound = parse_tokens(desk.file.read_text()).values()
-    assert bound.identity == Identity("gpu02", "gpu02", ("agent",), "gpu02")
-    assert free.host is None and "host" not in desk.file.read_text().splitlines()[0]
-    assert [one["host"] for one in desk.listed()] == [None, "gpu02"]
-    heads, *rows = desk.token("list").stdout.splitlines()
-    assert [row[heads.index("host") :].split()[0] for row in rows][1] == "gpu02"
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--user", "a", "--role", "agent"), "the role agent is for one host: add --host"),
-        (("--user", "a", "--role", "Agent"), "the role agent is for one host: add --host"),
-        (("--role", "agent", "--role", "reader", "--host", "gpu02"), "agent and no other"),
-        (("--role", "service", "--host", "gpu02"), "agent and no other"),
-        (("--role", "agent", "--host", "a:b"), "no colon"),
-    ],
-    ids=" ".join,
-)
-def test_only_an_agent_is_bound_to_a_host(desk: Desk, options: tuple[str, ...], said: str) -> None:
-    """And an agent is bound to one."""
-    assert_fails(desk.token("create", *options), ExitCode.USAGE, said)
-    assert not desk.file.exists()
-
-
 def test_an_expired_token_is_listed_as_such(desk: Desk) -> None:
     """An expired token stays in the file until it is revoked."""
     _, kept = issue(ALICE, created=NOW, expires=NOW - timedelta(days=1))
     desk.file.write_text(render_tokens([kept]))
     assert desk.listed()[0]["state"] == "expired"
-
-
-def test_a_token_is_revoked(desk: Desk) -> None:
-    """Only this one."""
-    first, second = (desk.create("--user", name, "--role", "reader") for name in "ab")
-    assert desk.token("revoke", str(id_in(first))).returncode == ExitCode.OK
-    assert [one["id"] for one in desk.listed()] == [id_in(second)]
-
-
-def test_what_cannot_be_done_changes_nothing(desk: Desk) -> None:
-    """One line says why, without the token."""
-    token = desk.create("--user", "alice", "--role", "reader")
-    before = desk.file.read_bytes()
-    done = desk.token("revoke", token)
-    assert_fails(done, ExitCode.USAGE, "no token with that ID", "berth token list")
-    assert token not in done.stderr
-    for options in (["--expires", "soon"], ["--role", "a b"], ["--project", "a:b"]):
-        assert_fails(desk.token("create", "--user", "alice", *options), ExitCode.USAGE)
-    assert_fails(
-        desk.token("create", "--user", "", "--role", "reader"), ExitCode.USAGE, "must not be empty"
-    )
-    assert desk.file.read_bytes() == before
-
-
-def test_a_broken_file_is_left_as_it_is(desk: Desk) -> None:
-    """The message names the line."""
-    desk.file.write_text("\nnonsense\n")
-    for arguments in (
-        ("list",),
-        ("create", "--user", "a", "--role", "reader"),
-        ("revoke", "12345678"),
-    ):
-        done = desk.token(*arguments)
-        assert_fails(done, ExitCode.CONFIGURATION, f"{desk.file}, line 2: not a token")
-    assert desk.file.read_text() == "\nnonsense\n"
 
 
 @pytest.fixture(params=["UTC", "Asia/Tokyo"])
@@ -259,11 +174,3 @@ def test_a_change_that_fails_leaves_nothing_behind(
         credential_file.change(path, parse_tokens, lambda text, _: f"{text}\n", may_create=False)
     assert path.read_text() == "\n"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_token_without_a_role_is_refused(desk: Desk) -> None:
-    """It could do nothing; the message says which roles there are."""
-    done = desk.token("create", "--user", "alice")
-    assert_fails(done, ExitCode.USAGE, "a token without a role may do nothing", "--role")
-    assert "the policy's roles are admin, agent, auditor, member, reader, service" in done.stderr
-    assert not desk.file.exists()

@@ -13,6 +13,8 @@ from typing import Final
 
 import pytest
 
+from berth.cli import placement_manage, placement_status
+from berth.cli.main import main
 from tests.cli.conftest import Fleet
 from tests.cli.in_process import InProcess
 from tests.cli.transcript import Shell, Step, parts_of
@@ -20,18 +22,22 @@ from tests.cli.transcript import Shell, Step, parts_of
 FOLDER: Final = Path(__file__).parent / "transcripts"
 
 
+#: Transcripts of commands of one machine, which need no fleet.
+LOCAL: Final = "local_"
+
+
 def parts() -> list[object]:
     """Each part both ways: what it prints without a service, `.ci/run` looks at."""
     return [
         pytest.param(
             *(path, [*beginning.steps, *part.steps], way),
-            id=f"{path.stem}-{re.sub(r'[^a-z0-9]+', '-', part.title.lower())}-{way}",
+            id="-".join([path.stem, *re.findall("[a-z0-9]+", part.title.lower()), way]),
             marks=[pytest.mark.thorough] if way == "database" else [],
         )
         for path in sorted(FOLDER.glob("*.txt"))
         for beginning, *others in [parts_of(path)]
         for part in others
-        for way in ("service", "database")
+        for way in (("alone",) if path.stem.startswith(LOCAL) else ("service", "database"))
     ]
 
 
@@ -41,9 +47,21 @@ def test_a_transcript(
     steps: list[Step],
     way: str,
     fleet: Fleet,
-    in_process: InProcess,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
     pytestconfig: pytest.Config,
 ) -> None:
     """The commands print what is written, and end with the exit codes that are written."""
-    fleet.begin(way, is_demo=path.stem.startswith("demo_"))
-    Shell(in_process, fleet.home, pytestconfig.getoption("--write-golden")).run(steps, path)
+    if way == "alone":
+        monkeypatch.setattr("berth.edge.auth.htpasswd.COST", 4)
+    else:
+        fleet.begin(way, is_demo=path.stem.startswith("demo_"))
+    mains = {
+        "berth": main,
+        "placement-manage": placement_manage.main,
+        "placement-status": placement_status.main,
+    }
+    programs = {name: InProcess(monkeypatch, capsys, each) for name, each in mains.items()}
+    Shell(programs, monkeypatch, fleet.home, pytestconfig.getoption("--write-golden")).run(
+        steps, path
+    )

@@ -71,17 +71,6 @@ def test_a_user_has_a_password_a_project_and_roles(office: Office) -> None:
     assert sorted(path.name for path in office.file.parent.iterdir()) == ["any.conf", "htpasswd"]
 
 
-def test_users_are_listed_for_people(office: Office) -> None:
-    """In columns, without the hashes."""
-    office.add("alice", "--role", "admin", "--role", "reader")
-    office.add("bob", "--project", "web")
-    assert office.user("list").stdout.splitlines() == [
-        "name   project  roles",
-        "alice  alice    admin,reader",
-        "bob    web",
-    ]
-
-
 def test_a_user_is_changed(office: Office) -> None:
     """Roles and project change; the password, comments and other users stay."""
     office.file.write_text(f"# ours\nbob:{hashed('bob')}\n")
@@ -94,23 +83,6 @@ def test_a_user_is_changed(office: Office) -> None:
     assert office.file.read_text().startswith(f"# ours\nbob:{hashed('bob')}\n")
 
 
-def test_a_user_is_bound_to_a_host(office: Office) -> None:
-    """As the fourth field; other roles end that, and another project does not."""
-    office.add("gpu02", "--role", "agent", "--host", "gpu02")
-    office.add("alice", "--role", "admin")
-    assert office.user("list").stdout.splitlines() == [
-        "name   project  roles  host",
-        "gpu02  gpu02    agent  gpu02",
-        "alice  alice    admin",
-    ]
-    office.user("set", "gpu02", "--project", "web")
-    assert office.file.read_text().splitlines()[0].endswith(":web:agent:gpu02")
-    office.user("set", "gpu02", "--role", "agent", "--host", "gpu03")
-    assert office.file.read_text().splitlines()[0].endswith(":web:agent:gpu03")
-    office.user("set", "gpu02", "--role", "reader")
-    assert office.file.read_text().splitlines()[0].endswith(":web:reader")
-
-
 def test_a_password_is_changed(office: Office) -> None:
     """The old password no longer works; the roles stay."""
     office.add("alice", "--role", "admin")
@@ -118,59 +90,6 @@ def test_a_password_is_changed(office: Office) -> None:
     assert (done.returncode, done.stdout) == (ExitCode.OK, "")
     assert office.takes("alice", "other") and not office.takes("alice", "secret")
     assert office.users() == {"alice": ("alice", ["admin"])}
-
-
-def test_a_user_is_removed(office: Office) -> None:
-    """Only this one."""
-    office.add("alice")
-    office.add("bob")
-    assert office.user("remove", "alice").returncode == ExitCode.OK
-    assert list(office.users()) == ["bob"]
-
-
-def test_a_role_that_no_rule_knows_is_warned_of(office: Office) -> None:
-    """A warning, because a policy file may grant it later; roles in policy files are known."""
-    done = office.user("add", "alice", "--role", "auditr", "--password-stdin", password="secret")
-    assert (done.returncode, done.stdout) == (ExitCode.OK, "")
-    warning, _, known = done.stderr.rstrip("\n").partition("; the policy's roles are ")
-    assert warning == "berth: no policy rule grants the role auditr anything"
-    assert {"admin", "member", "reader", "service"} <= set(known.split(", "))
-    policy = office.file.with_name("policy.yaml")
-    policy.write_text('"placement:traits:list": "role:admin or role:auditr"\n')
-    assert office.user("set", "alice", "--role", "Auditr").stderr == ""
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (
-            ("add", "alice", "--password-stdin"),
-            ("the user alice already exists", "berth user passwd"),
-        ),
-        (("add", "a:b", "--password-stdin"), ("a:b is not a valid name", "no colon")),
-        (("add", "#a", "--password-stdin"), ("'#a' is not a valid name",)),
-        (("add", "bob", "--project", "a:b", "--password-stdin"), ("a:b is not a valid name",)),
-        (("add", "bob", "--role", "a,b", "--password-stdin"), ("a,b is not a valid role",)),
-        (("add", "bob"), ("no terminal", "--password-stdin")),
-        (("set", "bob", "--no-roles"), ("no user bob", "berth user list")),
-        (("set", "alice"), ("--project", "--role")),
-        (("set", "alice", "--role", "admin", "--no-roles"), ("either --role or --no-roles",)),
-        (("set", "alice", "--project", " "), ("is not a valid name",)),
-        (("set", "alice", "--role", "agent"), ("the role agent is for one host: add --host",)),
-        (("set", "alice", "--host", "gpu02"), ("agent and no other",)),
-        (("passwd", "bob", "--password-stdin"), ("no user bob",)),
-        (("remove", "bob"), ("no user bob",)),
-    ],
-    ids=" ".join,
-)
-def test_what_cannot_be_done_changes_nothing(
-    office: Office, arguments: tuple[str, ...], said: tuple[str, ...]
-) -> None:
-    """One line says why."""
-    office.add("alice")
-    before = office.file.read_bytes()
-    assert_fails(office.user(*arguments, password="secret"), ExitCode.USAGE, *said)
-    assert office.file.read_bytes() == before
 
 
 @pytest.mark.parametrize("password", ["x" * 72, "ü" * 36])
@@ -226,27 +145,6 @@ def test_ctrl_c_at_the_password_changes_nothing(
     monkeypatch.setattr("getpass.getpass", interrupt)
     assert office.user("add", "alice", stdin=Terminal()).returncode == ExitCode.INTERRUPTED
     assert not office.file.exists()
-
-
-def test_a_broken_file_is_left_as_it_is(office: Office) -> None:
-    """Every command reports the line, without the hash."""
-    office.file.write_text("alice:plain-secret\n")
-    for arguments in (("list",), ("add", "bob", "--password-stdin"), ("remove", "alice")):
-        done = office.user(*arguments, password="secret")
-        assert_fails(done, ExitCode.CONFIGURATION, f"{office.file}, line 1: ", "not a bcrypt hash")
-        assert "plain-secret" not in done.stderr
-    assert office.file.read_text() == "alice:plain-secret\n"
-
-
-def test_another_file_is_used(office: Office, tmp_path: Path) -> None:
-    """With --file, in an existing directory."""
-    other = tmp_path / "other"
-    office.add("alice", "--file", str(other))
-    assert list(parse_users(other.read_text())) == ["alice"]
-    assert_fails(office.user("list"), ExitCode.CONFIGURATION, str(office.file), "no such file")
-    nowhere = tmp_path / "nowhere" / "htpasswd"
-    done = office.user("add", "alice", "--password-stdin", "--file", str(nowhere), password="x")
-    assert_fails(done, ExitCode.CONFIGURATION, f"there is no directory {nowhere.parent}")
 
 
 def test_the_file_keeps_its_mode_and_its_link(office: Office, tmp_path: Path) -> None:

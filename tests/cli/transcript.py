@@ -16,20 +16,27 @@
     {"groups": {"": {"resources": {"VCPU": 1}}}}
     $ berth candidates VCPU=1 --json > answer.json
     $ berth trait create CUSTOM_GOLD        without output: it succeeds, whatever it prints
+    $ echo secret | berth user add alice --password-stdin
+    $ ls                                    other programs too
+    answer.json
     $ job=00000000-0000-4000-8000-000000000017          from here on, <job> stands for this
 
 A line that starts with # is a comment. Of a usage error only the error is written, and not which
 database is used. The exit code is written as [14], unless it is 2 after a usage error, 11 after
 another, and else 0. What stands before the first part is run before each.
-`--write-golden` fills in what commands print: read it before you commit it.
+`--write-golden` writes what commands print where a ? stands, or something else: read it before you
+commit it. <home> is the working directory.
 """
 
 from __future__ import annotations
 
 import difflib
+import io
+import os
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -37,6 +44,7 @@ from typing import Final
 import pytest
 
 from tests.cli.in_process import InProcess
+from tests.e2e.serving import run_berth
 
 _PLACEHOLDER: Final = re.compile(r"<([a-z][a-z0-9-]*)>")
 
@@ -44,13 +52,16 @@ _PLACEHOLDER: Final = re.compile(r"<([a-z][a-z0-9-]*)>")
 _PATTERNS: Final = {
     "date": r"20\d\d-\d\d-\d\d \d\d:\d\d",
     "time": r"(?:20\d\d-\d\d-\d\d )?\d\d:\d\d UTC",
-    "clock": r"\d\d:\d\d:\d\d",
+    "iso": r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00",
     "n": r"[1-9][\d,]*",
     "x": r"\S+",
 }
 
 #: A text of so many characters is written as the placeholder that has stood for it.
 _UNMISTAKABLE: Final = 30
+
+#: Stands for what `--write-golden` is to write.
+_TO_FILL: Final = "?"
 
 #: Of a long line that differs, so much is shown.
 _SHOWN: Final = 500
@@ -97,19 +108,28 @@ class Shell:
     """Runs the steps of a part in a folder, which is the working directory.
 
     Attributes:
+        programs: by name; others are run by a real shell.
         writes: write what was printed into the transcript where it differs.
     """
 
-    berth: InProcess
+    programs: Mapping[str, InProcess]
+    monkeypatch: pytest.MonkeyPatch
     folder: Path
     writes: bool = False
     _texts: dict[str, str] = field(default_factory=dict)
 
     def run(self, steps: Sequence[Step], transcript: Path) -> None:
         """Run the steps; each prints what it should."""
+        self._texts["home"] = str(self.folder)
         for step in steps:
             if named := re.fullmatch(r"([a-z][a-z0-9-]*)=(\S+)", step.command):
                 self._texts[named[1]] = named[2]
+                continue
+            if named := re.fullmatch(r"export (\w+)=(\S+)", step.command):
+                self.monkeypatch.setenv(*named.groups())
+                continue
+            if unset := re.fullmatch(r"unset (\w+)", step.command):
+                self.monkeypatch.delenv(unset[1])
                 continue
             if step.file is not None:
                 text = "".join(f"{self._filled(line)}\n" for line in step.lines)
@@ -148,13 +168,26 @@ class Shell:
     def _printed(self, command: str) -> list[str]:
         """What a command prints: the lines of stdout, those of stderr, the exit code."""
         command, _, file = command.partition(" > ")
-        command, *filters = command.split(" | ")
-        name, *arguments = shlex.split(command)
-        assert name == "berth", f"{name} is not run here"
-        done = self.berth(*arguments)
+        typed, bar, rest = command.partition(" | ")
+        stdin = None
+        if bar and typed.startswith("echo "):
+            stdin = io.StringIO("".join(f"{word}\n" for word in shlex.split(typed)[1:]))
+            typed, _, rest = rest.partition(" | ")
+        words = shlex.split(typed)
+        if words[:1] == ["berth"] and "serve" in words:
+            # It sets up the logging of its process.
+            named = {name: text for name, text in os.environ.items() if name.startswith("OS_")}
+            done = run_berth(self.folder, *words[1:], variables=named)
+        elif words[0] in self.programs:
+            done = self.programs[words[0]](*words[1:], stdin=stdin)
+        else:
+            done = subprocess.run(
+                command, shell=True, cwd=self.folder, capture_output=True, text=True, check=False
+            )
+            rest = ""
         # Empty lines separate nothing in a transcript.
         lines = [line.rstrip() for line in done.stdout.splitlines() if line.strip()]
-        for filtering in filters:
+        for filtering in filter(None, rest.split(" | ")):
             kind, argument = shlex.split(filtering)
             lines = self._filtered(lines, kind, argument)
         if file:
@@ -182,6 +215,8 @@ class Shell:
         return _PLACEHOLDER.sub(lambda match: self._texts.get(match[1], match[0]), text)
 
     def _agree(self, lines: Sequence[str], printed: Sequence[str]) -> bool:
+        if lines == [_TO_FILL]:
+            return False
         if not lines:
             return not any(line.startswith(("!", "[")) for line in printed)
         pattern = "".join(self._patterns(lines))

@@ -17,7 +17,7 @@ from tests.client import Client
 from tests.e2e.serving import Service
 from tests.engines import leave_out
 from tests.page.browser import Browser, browsing, why_no_browser
-from tests.page.services import Serve, serving_page
+from tests.page.services import Serve, emptied, serving_page
 
 HERE = Path(__file__).parent
 
@@ -39,20 +39,39 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Serve]:
-    """Starts a service of the test's own, which ends after the page that looks at it."""
+def services() -> Iterator[ExitStack]:
+    """What ends after the page that looks at it."""
     with ExitStack() as services:
-        yield lambda **options: services.enter_context(serving_page(tmp_path, **options))
+        yield services
 
 
 @pytest.fixture
-def browser(chromium: Browser, serve: Serve) -> Iterator[Browser]:
+def serve(tmp_path: Path, services: ExitStack) -> Serve:
+    """Starts a service of the test's own."""
+    return lambda **options: services.enter_context(serving_page(tmp_path, **options))
+
+
+@pytest.fixture
+def browser(chromium: Browser, services: ExitStack) -> Iterator[Browser]:
     """A new tab, whose log must be clean in the end."""
     yield chromium
     try:
         chromium.check()
     finally:
         chromium.forget()
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service with an empty fleet, for modules and tests that empty it again (`emptied`)."""
+    with serving_page(tmp_path_factory.mktemp("shared")) as service:
+        yield service
+
+
+@pytest.fixture
+def plain(shared: Service, services: ExitStack) -> Service:
+    """The shared service, for one test."""
+    return services.enter_context(emptied(shared))
 
 
 @pytest.fixture(scope="session")

@@ -46,6 +46,26 @@ def serving_page(
         yield service
 
 
+@contextmanager
+def emptied(service: Service) -> Iterator[Service]:
+    """A shared service, from which everything is taken in the end that the API can take."""
+    api = Client.at(service.url)
+    try:
+        yield service
+    finally:
+        for kind in ("drains", "flavors"):
+            for each in api.get(f"/berth/v1/{kind}").json[kind]:
+                api.delete(f"/berth/v1/{kind}/{each['name']}")
+        for each in api.get("/berth/v1/aggregates").json["aggregates"]:
+            api.put(f"/berth/v1/aggregates/{each['uuid']}", json={"labels": {}})
+        while providers := api.get("/resource_providers").json["resource_providers"]:
+            # Those that have others below them go in the next round.
+            for path in (f"/resource_providers/{each['uuid']}" for each in providers):
+                for consumer in api.get(f"{path}/allocations").json["allocations"]:
+                    api.delete(f"/allocations/{consumer}")
+                api.delete(path)
+
+
 def create_hosts(api: Client, *names: str) -> None:
     """Hosts with eight processors each."""
     for name in names:

@@ -18,7 +18,7 @@ from tests.client import Client
 from tests.e2e.serving import Service
 from tests.effort import SEED
 from tests.page.browser import Browser
-from tests.page.services import create_hosts, serving_page
+from tests.page.services import create_hosts, emptied
 from tests.world_over_http import built_over_http
 from tests.worlds import world
 
@@ -34,9 +34,9 @@ NODES: Final = """
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def service(shared: Service) -> Iterator[Service]:
     """A service without hosts."""
-    with serving_page(tmp_path_factory.mktemp("step")) as running:
+    with emptied(shared) as running:
         yield running
 
 

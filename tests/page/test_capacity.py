@@ -13,7 +13,7 @@ from tests.client import Client
 from tests.e2e.serving import Service
 from tests.page.browser import Browser
 from tests.page.polls import known_to
-from tests.page.services import serving_page
+from tests.page.services import emptied
 from tests.world_over_http import built_over_http
 from tests.worlds import aggregate_uuid, world
 
@@ -26,9 +26,9 @@ FLEET: Final = """
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def service(shared: Service) -> Iterator[Service]:
     """A service with three hosts in two racks, and a flavor."""
-    with serving_page(tmp_path_factory.mktemp("capacity")) as running:
+    with emptied(shared) as running:
         api = Client.at(running.url)
         with built_over_http(world(FLEET), api):
             for name in ("A", "B"):

@@ -13,7 +13,7 @@ from tests.client import Client
 from tests.e2e.serving import Service
 from tests.page.browser import Browser
 from tests.page.polls import known_to
-from tests.page.services import serving_page
+from tests.page.services import emptied
 from tests.world_over_http import built_over_http
 from tests.worlds import aggregate_uuid, world
 
@@ -25,10 +25,10 @@ FLEET = """
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def service(shared: Service) -> Iterator[Service]:
     """A service with three hosts."""
     with (
-        serving_page(tmp_path_factory.mktemp("changes")) as running,
+        emptied(shared) as running,
         built_over_http(world(FLEET), Client.at(running.url)),
     ):
         yield running

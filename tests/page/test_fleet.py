@@ -19,7 +19,7 @@ from selenium.webdriver.common.keys import Keys
 from tests.client import Client
 from tests.e2e.serving import Service
 from tests.page.browser import Browser
-from tests.page.services import Serve, create_hosts
+from tests.page.services import create_hosts
 from tests.page.test_picture import claim
 
 
@@ -133,13 +133,12 @@ def has_tabs(browser: Browser, count: int) -> bool | None:
     return len(browser.driver.window_handles) == count or None
 
 
-def test_a_busy_fleet_is_polled_twice_a_second(browser: Browser, serve: Serve) -> None:
+def test_a_busy_fleet_is_polled_twice_a_second(browser: Browser, plain: Service) -> None:
     """However much changes."""
-    service = serve()
-    api = Client.at(service.url)
+    api = Client.at(plain.url)
     create_hosts(api, "busy")
     (busy,) = api.get("/resource_providers?name=busy").json["resource_providers"]
-    browser.open(service.url)
+    browser.open(plain.url)
     browser.find(".light", "Live")
 
     def polls() -> int:
@@ -188,13 +187,12 @@ def steady_change(api: Client, provider: str) -> Iterator[None]:
         changing.join()
 
 
-def test_what_somebody_does_survives_a_fleet_that_changes(browser: Browser, serve: Serve) -> None:
+def test_what_somebody_does_survives_a_fleet_that_changes(browser: Browser, plain: Service) -> None:
     """Lists, buttons and the focus stay; only what has changed is shown anew."""
-    service = serve()
-    api = Client.at(service.url)
+    api = Client.at(plain.url)
     create_hosts(api, "still", "busy")
     (busy,) = api.get("/resource_providers?name=busy").json["resource_providers"]
-    browser.open(service.url)
+    browser.open(plain.url)
     browser.find(".light", "Live")
     browser.click("summary", "2 hosts")
     browser.find(".hosts a", "busy")
@@ -216,18 +214,17 @@ def test_what_somebody_does_survives_a_fleet_that_changes(browser: Browser, serv
         assert browser.focused.get_attribute("aria-pressed") == "true"
 
 
-def test_totals_say_what_is_stranded(browser: Browser, serve: Serve) -> None:
+def test_totals_say_what_is_stranded(browser: Browser, plain: Service) -> None:
     """Free, but of no use to any stored flavor: of two flavors, the one that wastes less counts.
     What is reserved is never free."""
-    service = serve()
-    api = Client.at(service.url)
+    api = Client.at(plain.url)
     create_hosts(api, "cn1", "cn2")
     (host,) = api.get("/resource_providers?name=cn2").json["resource_providers"]
     inventory = {"VCPU": {"total": 8, "reserved": 2, "allocation_ratio": 1.5}}
     changed = {"resource_provider_generation": 1, "inventories": inventory}
     answer = api.put(f"/resource_providers/{host['uuid']}/inventories", json=changed)
     assert answer.status == 200, answer.text
-    browser.open(service.url)
+    browser.open(plain.url)
     browser.find(".light", "Live")
     assert browser.table("Resources") == [["VCPU", "17", "0", "17", "0 %"]]
     for amount in (5, 3):
@@ -238,16 +235,15 @@ def test_totals_say_what_is_stranded(browser: Browser, serve: Serve) -> None:
     assert browser.table("Resources") == [["VCPU", "17", "0", "17", "2", "0 %"]]
 
 
-def test_a_device_that_is_moved_is_on_one_host(browser: Browser, serve: Serve) -> None:
+def test_a_device_that_is_moved_is_on_one_host(browser: Browser, plain: Service) -> None:
     """The totals have it once while the page follows the fleet."""
-    service = serve()
-    api = Client.at(service.url)
+    api = Client.at(plain.url)
     create_hosts(api, "cn1", "cn2", "gpu1")
     hosts = api.get("/resource_providers").json["resource_providers"]
     uuids = {host["name"]: host["uuid"] for host in hosts}
     path = f"/resource_providers/{uuids['gpu1']}"
     put_below(api, path, uuids["cn1"])
-    browser.open(service.url)
+    browser.open(plain.url)
     browser.find(".lead", "2 hosts")
     browser.find(".light", "Live")
     assert browser.table("Resources")[0][1] == "24"

@@ -15,7 +15,7 @@ import pytest
 from tests.client import Client
 from tests.e2e.serving import Service
 from tests.page.browser import Browser
-from tests.page.services import serving_page
+from tests.page.services import emptied
 
 #: Each would show itself if it were read as markup, in an attribute, an address or a script.
 NAMES: Final = (
@@ -34,10 +34,10 @@ VIEWS: Final = ("fleet", "ask", "capacity", "drains", "leases", "flavors", "labe
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def service(shared: Service) -> Iterator[Service]:
     """A service with a host of each name, in aggregates with such labels, drained for such
     reasons, and with such projects and users."""
-    with serving_page(tmp_path_factory.mktemp("hostile")) as running:
+    with emptied(shared) as running:
         api = Client.at(running.url)
         for number, name in enumerate(NAMES):
             aggregate, consumer = str(uuid4()), str(uuid4())

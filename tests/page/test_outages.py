@@ -133,35 +133,33 @@ def frozen(service: Service) -> Iterator[None]:
             os.kill(worker, signal.SIGCONT)
 
 
-def test_a_service_that_is_silent_is_not_live(browser: Browser, serve: Serve) -> None:
+def test_a_service_that_is_silent_is_not_live(browser: Browser, plain: Service) -> None:
     """It takes connections but answers nothing: the light goes out after a few seconds."""
-    service = serve()
-    create_hosts(Client.at(service.url), "cn1")
+    create_hosts(Client.at(plain.url), "cn1")
     browser.expect(FAILED)
-    browser.open(service.url)
+    browser.open(plain.url)
     browser.find(".light", "Live")
-    with frozen(service):
+    with frozen(plain):
         browser.find(".light", "Not live")
         browser.find("#notices", "The service does not answer. You see the fleet as it was at ")
-    create_hosts(Client.at(service.url), "cn2")
+    create_hosts(Client.at(plain.url), "cn2")
     browser.find(".lead", "2 hosts")
     browser.find(".light", "Live")
 
 
 def test_the_old_picture_stays_while_the_fleet_is_read_again(
-    browser: Browser, serve: Serve
+    browser: Browser, plain: Service
 ) -> None:
     """After 410, which says that the changes since are forgotten."""
-    service = serve()
-    create_hosts(Client.at(service.url), "cn1")
+    create_hosts(Client.at(plain.url), "cn1")
     browser.expect(FAILED)
-    with proxying(service) as proxy:
+    with proxying(plain) as proxy:
         browser.open(proxy.url)
         browser.find(".lead", "1 host")
         browser.find(".light", "Live")
         proxy.gates["/berth/v1/fleet"] = gate = Event()
         proxy.once["/berth/v1/changes"] = 410
-        create_hosts(Client.at(service.url), "cn2")
+        create_hosts(Client.at(plain.url), "cn2")
         browser.find(".light", "Not live")
         browser.find("#notices", "is reading the whole fleet again. You see the fleet as it was")
         assert "0 hosts" not in browser.find(".lead").text
@@ -189,29 +187,27 @@ def test_the_page_follows_a_database_with_a_new_identity(
     browser.find(".light", "Live")
 
 
-def test_the_page_recovers_from_what_a_proxy_answers(browser: Browser, serve: Serve) -> None:
+def test_the_page_recovers_from_what_a_proxy_answers(browser: Browser, plain: Service) -> None:
     """A 404 while it is set up again is no reason to stop for good."""
-    service = serve()
-    create_hosts(Client.at(service.url), "cn1")
+    create_hosts(Client.at(plain.url), "cn1")
     browser.expect(FAILED)
-    with proxying(service) as proxy:
+    with proxying(plain) as proxy:
         browser.open(proxy.url)
         browser.find(".light", "Live")
         proxy.refusals["/berth/v1/changes"] = 404
-        create_hosts(Client.at(service.url), "cn2")
+        create_hosts(Client.at(plain.url), "cn2")
         browser.find("#notices", "The answer was 404 Not Found. You see the fleet as it was")
         proxy.refusals.clear()
         browser.find(".light", "Live")
         browser.find(".lead", "2 hosts")
 
 
-def test_a_fleet_that_is_refused_is_not_asked_for_again(browser: Browser, serve: Serve) -> None:
+def test_a_fleet_that_is_refused_is_not_asked_for_again(browser: Browser, plain: Service) -> None:
     """A view that needs it says so in a sentence; it is asked for once more with each view that is
     opened, and shown once the policy allows it."""
-    service = serve()
-    create_hosts(Client.at(service.url), "cn1")
+    create_hosts(Client.at(plain.url), "cn1")
     browser.expect(FAILED)
-    with proxying(service) as proxy:
+    with proxying(plain) as proxy:
         proxy.refusals["/berth/v1/fleet"] = 403
         browser.open(proxy.url, "#/fleet")
         browser.find("main .refusal", "You cannot see the fleet. The answer was 403 Forbidden.")

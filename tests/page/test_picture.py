@@ -17,15 +17,15 @@ import pytest
 from tests.client import Client
 from tests.e2e.serving import Service
 from tests.page.browser import Browser
-from tests.page.services import serving_page
+from tests.page.services import emptied
 from tests.page.vision import difference, luminance
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def service(shared: Service) -> Iterator[Service]:
     """A service with forty random hosts, some of which have NUMA nodes, and all kinds of use."""
     dice = Random(20261124)
-    with serving_page(tmp_path_factory.mktemp("picture")) as running:
+    with emptied(shared) as running:
         api = Client.at(running.url)
         for number in range(40):
             make_host(api, dice, f"h{number:02}")

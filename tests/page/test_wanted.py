@@ -14,7 +14,6 @@ from tests.client import Client
 from tests.e2e.serving import Service
 from tests.effort import SEED
 from tests.page.browser import Browser
-from tests.page.services import Serve
 from tests.queries import query_text
 from tests.world_over_http import built_over_http
 
@@ -41,16 +40,15 @@ READ = """
 
 
 def test_a_query_and_what_the_page_reads_have_the_same_candidates(
-    browser: Browser, serve: Serve
+    browser: Browser, plain: Service
 ) -> None:
     """Of random queries of 1.39 to a random fleet: as the request, as the query string that the
     page writes, and as the request that the service reads from the command line."""
-    service = serve()
-    api, dice = Client.at(service.url), Dice(SEED)
+    api, dice = Client.at(plain.url), Dice(SEED)
     drawn = fleet(dice)
     with built_over_http(drawn, api):
         texts = [drawn.resolve(query_text(query(dice, drawn))) for _ in range(QUERIES)]
-        browser.open(service.url)
+        browser.open(plain.url)
         read = browser.script(READ, texts)
         for text, made in zip(texts, read, strict=True):
             due = candidates(api, {"query": text})
