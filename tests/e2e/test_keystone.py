@@ -342,6 +342,7 @@ def test_a_keystone_that_goes_away_and_comes_back(world: World) -> None:
     assert log.count("Keystone validates tokens again.") == 1
 
 
+@pytest.mark.thorough
 def test_a_keystone_that_hangs_holds_nobody_for_long(
     world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

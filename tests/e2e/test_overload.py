@@ -11,6 +11,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.client import Client, Response
 from tests.e2e.serving import PATIENCE, Service, serving, wait_until
 from tests.e2e.test_serve import database_of, write_locked
@@ -127,6 +129,7 @@ def test_a_flood_of_writers_is_told_to_come_back(tmp_path: Path) -> None:
         assert claim(client, provider, str(uuid.uuid4())).status == 204
 
 
+@pytest.mark.thorough
 def test_a_flood_of_readers_gets_right_answers_or_none(tmp_path: Path) -> None:
     """Each response is complete or an error; afterwards the service works normally at once."""
     with narrow_service(tmp_path) as service:

@@ -48,6 +48,7 @@ def command(service: Service) -> Iterator[OpenStack]:
         yield command
 
 
+@pytest.mark.thorough
 def test_the_openstack_command_registers_uses_and_removes_this_machine(
     command: OpenStack, service: Service, machine: Machine
 ) -> None:

@@ -209,6 +209,7 @@ def host_with_cells(client: Client) -> str:
     return root
 
 
+@pytest.mark.thorough
 def test_slow_clients_hold_nobody_up(tmp_path: Path) -> None:
     """Hundreds of clients stall in every possible way; others read and write as usual."""
     with serving(tmp_path, variables=PATIENT) as service:
@@ -234,6 +235,7 @@ def test_slow_clients_hold_nobody_up(tmp_path: Path) -> None:
             assert connected(service) >= MANY + 2 * FEW
 
 
+@pytest.mark.thorough
 def test_who_rests_makes_room(tmp_path: Path) -> None:
     """A fleet has sent one request each, and keeps all connections that a worker accepts."""
     files_before = raise_files(CONNECTIONS_MAX + FILES_BESIDES)
@@ -250,6 +252,7 @@ def test_who_rests_makes_room(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.thorough
 def test_few_files_are_no_reason_to_look_away(tmp_path: Path) -> None:
     """Even if clients use up a low limit of open files, they are cut off at their deadline; the
     limit is raised as far as possible."""

@@ -51,6 +51,7 @@ def test_a_worker_that_is_killed_again_and_again_does_not_end_the_service(tmp_pa
         assert service.terminate() == ExitCode.OK
 
 
+@pytest.mark.thorough
 def test_the_only_worker_may_be_killed_twice(tmp_path: Path) -> None:
     """No request is served until its successor runs, and the service does not give up."""
     with serving(tmp_path) as service:

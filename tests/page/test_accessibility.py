@@ -12,7 +12,7 @@ from tests.page.browser import Browser
 from tests.page.services import Serve, create_token
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_no_view_has_a_serious_barrier(browser: Browser, demo: Service, scheme: str) -> None:
     """Names, roles, contrast, order: nothing serious and nothing critical."""
     found: dict[str, list[str]] = {}
@@ -28,7 +28,7 @@ def test_no_view_has_a_serious_barrier(browser: Browser, demo: Service, scheme: 
     assert not {name: barriers for name, barriers in found.items() if barriers}
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_the_open_search_has_no_serious_barrier(
     browser: Browser, demo: Service, scheme: str
 ) -> None:

@@ -48,7 +48,7 @@ def service(shared: Service) -> Iterator[Service]:
                 assert api.delete(path).status == 204
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_nothing_that_is_open_has_a_serious_barrier(
     browser: Browser, service: Service, scheme: str
 ) -> None:

@@ -164,15 +164,16 @@ def test_what_another_made_since_the_preview_is_not_replaced(
     assert own.delete("/berth/v1/drains/fans").status == 204
 
 
-@pytest.mark.parametrize("name", ["x y/z", "..", ""])
-def test_a_drain_cannot_have_any_name(browser: Browser, service: Service, name: str) -> None:
+def test_a_drain_cannot_have_any_name(browser: Browser, service: Service) -> None:
     """The form says so, and asks the service nothing."""
     browser.open(service.url, "#/drains")
-    browser.write("Name", name)
     browser.write("Hosts and devices", "cn1")
-    browser.click("form button", "Drain…")
-    assert browser.script("return arguments[0].checkValidity()", browser.labelled("Name")) is False
-    assert browser.all("dialog") == []
+    for name in ("x y/z", "..", ""):
+        browser.write("Name", name)
+        browser.click("form button", "Drain…")
+        field = browser.labelled("Name")
+        assert browser.script("return arguments[0].checkValidity()", field) is False, name
+        assert browser.all("dialog") == []
 
 
 def test_an_aggregate_is_labelled(browser: Browser, service: Service, own: Client) -> None:

@@ -32,7 +32,9 @@ def test_the_fleet_is_drawn_and_counted(browser: Browser, demo: Service) -> None
     assert sum(int(count) for colour, count, *_ in rows if colour != "drained") == 201
 
 
-@pytest.mark.parametrize("by", ["zone", "rack", "aggregate"])
+@pytest.mark.parametrize(
+    "by", ["zone", "rack", pytest.param("aggregate", marks=pytest.mark.thorough)]
+)
 def test_hosts_are_grouped_by_what_is_chosen(
     browser: Browser, demo: Service, api: Client, by: str
 ) -> None:

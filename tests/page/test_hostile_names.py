@@ -72,7 +72,7 @@ def service(shared: Service) -> Iterator[Service]:
         yield running
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1280, pytest.param(390, marks=pytest.mark.thorough)])
 def test_no_name_runs_or_breaks_anything(browser: Browser, service: Service, width: int) -> None:
     """In every view, in the search, under the pointer, and on the page of each host."""
     with browser.window(width, 844):

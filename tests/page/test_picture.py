@@ -121,7 +121,9 @@ def counts(browser: Browser) -> dict[str, int]:
     return {row[0]: int(row[1]) for row in rows if row[0] != "drained"}
 
 
-@pytest.mark.parametrize("resource_class", ["", "VCPU", "DISK_GB"])
+@pytest.mark.parametrize(
+    "resource_class", ["", "VCPU", pytest.param("DISK_GB", marks=pytest.mark.thorough)]
+)
 def test_each_colour_has_as_many_hosts_as_the_api_says(
     browser: Browser, service: Service, own: Client, resource_class: str
 ) -> None:
