@@ -28,7 +28,7 @@ from tests.e2e.serving import serving
 from tests.packaging.clean import CleanEnvironment
 
 # What is built is built once, by one of the processes that share the tests.
-pytestmark = pytest.mark.xdist_group("packaging")
+pytestmark = [pytest.mark.xdist_group("packaging"), pytest.mark.thorough]
 
 #: What lies about in a tree that is worked on, and the repository itself.
 NOT_SOURCES = shutil.ignore_patterns(
