@@ -136,14 +136,18 @@ class Rule:
                     asked.add((step.method, route.template))
         return frozenset(asked)
 
-    def check(self, client: Client) -> None:
-        """Try every case at every microversion."""
+    def check(self, client: Client, meaning: Mapping[str, str] | None = None) -> None:
+        """Try every case at every microversion.
+
+        Args:
+            meaning: names of what stands on the server already, and what they mean.
+        """
         scene = None
         for case in self.cases:
             steps = _steps(self.lines, case)
             for version in self._versions(case):
                 if scene is None or scene.is_changed:
-                    scene = Scene(client, self.fleet)
+                    scene = Scene(client, self.fleet, {**(meaning or {})})
                 for step in steps:
                     try:
                         scene.play(step, step.version if step.versioned else version)

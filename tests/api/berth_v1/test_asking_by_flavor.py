@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any, Final
-
-import pytest
 
 from berth.config import Settings
 from berth.edge.app import create_app
@@ -14,11 +12,9 @@ from berth.index import Index
 from berth.model.flavor import Flavor, FlavorName
 from berth.store.engine.database import Database
 from berth.store.flavors import put_flavor
-from tests.api import configured
-from tests.api.worlds import custom_trait, done, new_name, provider
-from tests.client import Client, Response
-from tests.world_over_http import built_over_http
-from tests.worlds import provider_uuid, world
+from tests.api.wire import Rule, rules
+from tests.client import Client
+from tests.worlds import world
 
 FLEET: Final = world("""
     cn1     VCPU=8  DISK_GB=9  CUSTOM_FAST
@@ -29,219 +25,174 @@ FLEET: Final = world("""
     cn4     VCPU=8(used:6)  CUSTOM_FAST
       gpu4  VGPU=1
 """)
-GROUPS: Final[dict[str, Any]] = {
-    "": {"resources": {"VCPU": 2}},
-    "_GPU": {"resources": {"VGPU": 1}},
-}
-APART: Final = [{"groups": ["", "_GPU"], "at": "provider"}]
-PATH: Final = "/berth/v1/flavors"
-QUESTIONS: Final = ("candidates", "explain")
 
 
-@pytest.fixture(scope="module")
-def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """A service that has only this fleet."""
-    client = configured.serve(tmp_path_factory.mktemp("fleet"))
-    with built_over_http(FLEET, client):
-        yield client
+@rules(
+    """
+    a flavor stands for its request
+        PUT /berth/v1/flavors/$f {request: {
+            groups: {"": {resources: {VCPU: 2}}, _GPU: {resources: {VGPU: 1}}},
+            apart: [{groups: ["", _GPU], at: provider}], host: {required: [CUSTOM_FAST]}}}
+        201
+        POST /berth/v1/candidates {request: {groups: {"": {resources: {VCPU: 2}},
+            _GPU: {resources: {VGPU: 1}}}, apart: [{groups: ["", _GPU], at: provider}],
+            host: {required: [CUSTOM_FAST]}}}
+        200 {candidates: $found, ...}
+        POST /berth/v1/candidates {request: {flavor: $f}}
+        200 {candidates: [{host: $cn2, ...}, {host: $cn4, ...}], warnings: [], ...}
+        POST /berth/v1/candidates {request: {flavor: $f}}
+        200 {candidates: $found, ...}
+        POST /berth/v1/explain {request: {groups: {"": {resources: {VCPU: 2}},
+            _GPU: {resources: {VGPU: 1}}}, apart: [{groups: ["", _GPU], at: provider}],
+            host: {required: [CUSTOM_FAST]}}}
+        200 {revision: _, complete: true, verdict: $v, summary: $s, hosts: $h, stages: $t,
+            unknown: [], warnings: [], binding: $b, request: $r}
+        POST /berth/v1/explain {request: {flavor: $f}}
+        200 {revision: _, complete: true, verdict: $v, summary: $s, hosts: $h, stages: $t,
+            unknown: [], warnings: [], binding: $b, request: $r}
 
+    both hosts must hold: what one of them excludes is no candidate
+        PUT /berth/v1/flavors/$f {request: {
+            groups: {"": {resources: {VCPU: 2}}, _GPU: {resources: {VGPU: 1}}},
+            host: {not_in: [cn2], anywhere: ["!MISC_SHARES_VIA_AGGREGATE"]}}}
+        201
+        POST /berth/v1/candidates {request: {flavor: $f, host: $1}, per_host: 1}
+        200 {candidates: $2, ...}
+        | {}                          | [{host: $cn3, ...}, {host: $cn4, ...}]
+        | {not_in: [cn4]}             | [{host: $cn3, ...}]
+        | {required: [CUSTOM_FAST]}   | [{host: $cn4, ...}]
+        | {in: [cn1, cn2]}            | []
 
-def store(client: Client, request: Any, name: str = "") -> str:
-    """A flavor; its name."""
-    name = name or new_name("flavor")
-    assert client.put(f"{PATH}/{name}", json={"request": request}).status in (200, 201)
-    return name
+    a host is in both lists by any provider of its tree
+        PUT /berth/v1/flavors/$f {request: {
+            groups: {"": {resources: {VCPU: 2}}, _GPU: {resources: {VGPU: 1}}},
+            host: {in: [gpu2, gpu3, nobody]}}}
+        201
+        POST /berth/v1/candidates {request: {flavor: $f, host: {in: [cn2, $cn4]}}}
+        200 {candidates: [{host: $cn2, ...}], ...}
+        POST /berth/v1/explain {request: {flavor: $f, host: {in: [cn2, $cn4]}}}
+        200 {request: {host: {in: [[gpu2, gpu3, nobody], [cn2, $cn4]]}, ...}, stages: [
+            {at: /host/in/0, left: 2, ...}, {at: /host/in/1, left: 1, ...}, ...], warnings: [
+            {code: unknown_provider, at: /host/in/0/2, reference: nobody}], ...}
 
+    explain shows the expanded request, which can be sent
+        PUT /berth/v1/flavors/$f {request: {
+            groups: {"": {resources: {VCPU: 2}}, _GPU: {resources: {VGPU: 1}}},
+            apart: [{groups: ["", _GPU], at: provider}], host: {required: [CUSTOM_FAST],
+                in: [cn2, cn3], not_in: [cn3], member_of: ["zone=z1"]}}}
+        201
+        POST /berth/v1/explain {request: {flavor: $f, host: {
+            required: [CUSTOM_FAST, "!COMPUTE_NODE"], in: [cn1, cn3], not_in: [cn4]}}}
+        200 {request: {groups: {"": {resources: {VCPU: 2}}, _GPU: {resources: {VGPU: 1}}},
+            apart: [{groups: ["", _GPU], at: provider}], host: {
+                required: [CUSTOM_FAST, "!COMPUTE_NODE"], member_of: ["zone=z1"],
+                in: [[cn2, cn3], [cn1, cn3]], not_in: [cn3, cn4]}}, summary: $s, stages: $t, ...}
+        POST /berth/v1/explain {request: {groups: {"": {resources: {VCPU: 2}},
+            _GPU: {resources: {VGPU: 1}}}, apart: [{groups: ["", _GPU], at: provider}], host: {
+                required: [CUSTOM_FAST, "!COMPUTE_NODE"], member_of: ["zone=z1"],
+                in: [[cn2, cn3], [cn1, cn3]], not_in: [cn3, cn4]}}}
+        200 {summary: $s, stages: $t, ...}
 
-def ask(client: Client, question: str, request: Any, **members: Any) -> Response:
-    """The answer to a question."""
-    return client.post(f"/berth/v1/{question}", json={"request": request, **members})
+    alternatives may be flavors, each by itself
+        PUT /berth/v1/flavors/$big {request: {query: "resources=VCPU:9"}}
+        201
+        PUT /berth/v1/flavors/$small {request: {query: "resources=VCPU:8"}}
+        201
+        POST /berth/v1/candidates {request: {alternatives: [{flavor: $big},
+            {flavor: $small, host: {not_in: [cn1]}}]}}
+        200 {alternative: 1, candidates: [{host: $cn2, ...}], ...}
+        POST /berth/v1/$1 {request: {alternatives: [{flavor: $big}, {flavor: $none}]}}
+        400 berth.name.unknown {pointer: /request/alternatives/1/flavor, did_you_mean: []}
+        | candidates
+        | explain
 
+    an order names the groups of a flavor, and no others
+        PUT /berth/v1/flavors/$f {request: {
+            groups: {"": {resources: {VCPU: 2}}, _GPU: {resources: {VGPU: 1}}}}}
+        201
+        POST /berth/v1/candidates {request: {flavor: $f}, per_host: 1,
+            order: {prefer: [{weight: 1, of: $1, required: []}]}}
+        $2
+        | _GPU | 200 {candidates: [_, _, _], ...}
+        | _NIC | 400 {pointer: /order/prefer/0/of}
 
-def answer(client: Client, question: str, request: Any, **members: Any) -> dict[str, Any]:
-    """The same without the revision; it is no error."""
-    body: dict[str, Any] = done(ask(client, question, request, **members), 200).json
-    del body["revision"]
-    return body
+    a question sees the newest flavor, although berth keeps decoded questions and flavors
+        PUT /berth/v1/flavors/$f {request: {query: "resources=VCPU:8"}}
+        201
+        POST /berth/v1/candidates {request: {flavor: $f}}
+        200 {candidates: [{host: $cn1, ...}, {host: $cn2, ...}], ...}
+        PUT /berth/v1/flavors/$f {request: {query: "resources=DISK_GB:9"}}
+        200
+        POST /berth/v1/candidates {request: {flavor: $f}}
+        200 {candidates: [{host: $cn1, ...}], ...}
+        DELETE /berth/v1/flavors/$f
+        204
+        POST /berth/v1/candidates {request: {flavor: $f}}
+        400 berth.name.unknown
 
+    an unknown flavor is refused with its place and similar names
+        PUT /berth/v1/flavors/gpu.a100.$f {request: {query: "resources=VCPU:8"}}
+        201
+        POST /berth/v1/$1 {request: {flavor: gpu.a10.$f}}
+        400 berth.name.unknown {pointer: /request/flavor, did_you_mean: [gpu.a100.$f]}
+            There is no flavor gpu.a10.$f.  Did you mean gpu.a100.$f?
+        | candidates
+        | explain
 
-def hosts(client: Client, request: Any, **members: Any) -> list[str]:
-    """The names of the hosts of the candidates, in order."""
-    candidates = answer(client, "candidates", request, per_host=1, **members)["candidates"]
-    return [FLEET.names[each["host"]] for each in candidates]
+    a flavor whose trait was deleted asks for an unknown name
+        PUT /traits/$CUSTOM_X
+        201
+        PUT /berth/v1/flavors/$f {request: {groups: {"": {resources: {VCPU: 1},
+            required: [$CUSTOM_X]}}}}
+        201
+        DELETE /traits/$CUSTOM_X
+        204
+        POST /berth/v1/candidates {request: {flavor: $f}}
+        400 berth.name.unknown {pointer: /request/flavor} There is no trait $CUSTOM_X, which flavor
+            $f names.
+        POST /berth/v1/explain {request: {flavor: $f}}
+        200 {verdict: unknown_name, unknown: [{at: /groups//required/0, name: $CUSTOM_X, ...}], ...}
+        POST /berth/v1/candidates {request: {flavor: $f, host: {required: [$CUSTOM_Y]}}}
+        400 berth.name.unknown {pointer: /request/host/required/0} There is no trait $CUSTOM_Y.
 
+    warnings point to what was sent or to the flavor, and those of explain into the whole request
+        PUT /berth/v1/flavors/$f {request: {groups: {"": {resources: {VCPU: 2}}},
+            host: {not_in: [cn8], member_of: ["zone=z8"]}}}
+        201
+        POST /berth/v1/$1 {request: {flavor: $f, host: {not_in: [cn1, cn9]}}}
+        200 {warnings: [{at: $2, reference: cn9, ...}, {at: $3, reference: cn8, ...},
+            {at: $4, reference: "zone=z8", ...}], ...}
+        | candidates | /request/host/not_in/1 | /request/flavor | /request/flavor
+        | explain    | /host/not_in/2         | /host/not_in/0  | /host/member_of/0
 
-def test_a_flavor_stands_for_its_request(fleet: Client) -> None:
-    """Groups, relations and the host."""
-    request = {"groups": GROUPS, "apart": APART, "host": {"required": ["CUSTOM_FAST"]}}
-    name = store(fleet, request)
-    assert sorted(hosts(fleet, {"flavor": name})) == ["cn2", "cn4"]
-    for question in QUESTIONS:
-        assert answer(fleet, question, {"flavor": name}) == answer(fleet, question, request)
+    a contradiction is refused as in one request
+        PUT /berth/v1/flavors/$f {request: {groups: {"": {resources: {VCPU: 2}}},
+            host: {$1: ["$2CUSTOM_FAST"]}}}
+        201
+        POST /berth/v1/candidates {request: {flavor: $f,
+            host: {$1: [COMPUTE_NODE, "$3CUSTOM_FAST"]}}}
+        400 {pointer: /request/host/$1} contradicts flavor $f: CUSTOM_FAST would be
+        POST /berth/v1/explain {request: {flavor: $f,
+            host: {$1: [COMPUTE_NODE, "$3CUSTOM_FAST"]}}}
+        400 {pointer: /request/host/$1} contradicts flavor $f: CUSTOM_FAST would be
+        | required |   | !
+        | required | ! |
+        | anywhere |   | !
+        | anywhere | ! |
 
-
-def test_both_hosts_must_hold(fleet: Client) -> None:
-    """Whatever the members: what one of them excludes is no candidate."""
-    name = store(
-        fleet,
-        {"groups": GROUPS, "host": {"not_in": ["cn2"], "anywhere": ["!MISC_SHARES_VIA_AGGREGATE"]}},
-    )
-    assert sorted(hosts(fleet, {"flavor": name})) == ["cn3", "cn4"]
-    assert hosts(fleet, {"flavor": name, "host": {"not_in": ["cn4"]}}) == ["cn3"]
-    assert hosts(fleet, {"flavor": name, "host": {"required": ["CUSTOM_FAST"]}}) == ["cn4"]
-    assert hosts(fleet, {"flavor": name, "host": {"in": ["cn1", "cn2"]}}) == []
-
-
-def test_a_host_is_in_both_lists_by_any_provider_of_its_tree(fleet: Client) -> None:
-    """By its root in one list, and by its GPU in the other."""
-    name = store(fleet, {"groups": GROUPS, "host": {"in": ["gpu2", "gpu3", "nobody"]}})
-    asked = {"flavor": name, "host": {"in": ["cn2", provider_uuid("cn4")]}}
-    assert hosts(fleet, asked) == ["cn2"]
-    explained = answer(fleet, "explain", asked)
-    assert explained["request"]["host"]["in"] == [
-        ["gpu2", "gpu3", "nobody"],
-        ["cn2", provider_uuid("cn4")],
-    ]
-    assert [(each["at"], each["left"]) for each in explained["stages"][:2]] == [
-        ("/host/in/0", 2),
-        ("/host/in/1", 1),
-    ]
-    assert explained["warnings"] == [
-        {"code": "unknown_provider", "at": "/host/in/0/2", "reference": "nobody"}
-    ]
-
-
-def test_the_expanded_request_can_be_sent(fleet: Client) -> None:
-    """`explain` shows it, and the answer to it is the same."""
-    host = {
-        "required": ["CUSTOM_FAST"],
-        "in": ["cn2", "cn3"],
-        "not_in": ["cn3"],
-        "member_of": ["zone=z1"],
-    }
-    name = store(fleet, {"groups": GROUPS, "apart": APART, "host": host})
-    more = {"required": ["CUSTOM_FAST", "!COMPUTE_NODE"], "in": ["cn1", "cn3"], "not_in": ["cn4"]}
-    explained = answer(fleet, "explain", {"flavor": name, "host": more})
-    assert explained["request"] == {
-        "groups": GROUPS,
-        "apart": APART,
-        "host": {
-            "required": ["CUSTOM_FAST", "!COMPUTE_NODE"],
-            "member_of": ["zone=z1"],
-            "in": [["cn2", "cn3"], ["cn1", "cn3"]],
-            "not_in": ["cn3", "cn4"],
-        },
-    }
-    assert answer(fleet, "explain", explained["request"]) == explained
-
-
-def test_alternatives_may_be_flavors(fleet: Client) -> None:
-    """Each by itself, next to requests."""
-    big = store(fleet, {"groups": {"": {"resources": {"VCPU": 9}}}})
-    small = store(fleet, {"groups": {"": {"resources": {"VCPU": 8}}}})
-    asked = {"alternatives": [{"flavor": big}, {"flavor": small, "host": {"not_in": ["cn1"]}}]}
-    found = answer(fleet, "candidates", asked)
-    assert found["alternative"] == 1
-    assert [FLEET.names[each["host"]] for each in found["candidates"]] == ["cn2"]
-
-
-def test_an_order_names_the_groups_of_a_flavor(fleet: Client) -> None:
-    """And no others."""
-    name = store(fleet, {"groups": GROUPS})
-    prefer: dict[str, Any] = {"weight": 1, "of": "_GPU", "required": []}
-    assert len(hosts(fleet, {"flavor": name}, order={"prefer": [prefer]})) == 3
-    prefer["of"] = "_NIC"
-    refused = ask(fleet, "candidates", {"flavor": name}, order={"prefer": [prefer]})
-    assert (refused.status, refused.code) == (400, "berth.request.invalid")
-    assert refused.error["pointer"] == "/order/prefer/0/of"
-
-
-def test_a_question_sees_the_newest_flavor(fleet: Client) -> None:
-    """Although berth keeps decoded questions and flavors."""
-    name = store(fleet, {"groups": {"": {"resources": {"VCPU": 8}}}})
-    assert sorted(hosts(fleet, {"flavor": name})) == ["cn1", "cn2"]
-    store(fleet, {"groups": {"": {"resources": {"DISK_GB": 9}}}}, name)
-    assert hosts(fleet, {"flavor": name}) == ["cn1"]
-    done(fleet.delete(f"{PATH}/{name}"), 204)
-    assert ask(fleet, "candidates", {"flavor": name}).code == "berth.name.unknown"
-
-
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_an_unknown_flavor_is_refused(fleet: Client, question: str) -> None:
-    """With its place and similar names; no question about it has an answer."""
-    name = store(fleet, {"groups": GROUPS}, "gpu.a100.large")
-    refused = ask(fleet, question, {"flavor": "gpu.a10.large"})
-    assert (refused.status, refused.code) == (400, "berth.name.unknown")
-    assert (refused.error["pointer"], refused.error["did_you_mean"]) == ("/request/flavor", [name])
-    assert "There is no flavor gpu.a10.large.  Did you mean gpu.a100.large?" in refused.detail
-    refused = ask(fleet, question, {"alternatives": [{"flavor": name}, {"flavor": "x"}]})
-    assert refused.error["pointer"] == "/request/alternatives/1/flavor"
-    assert refused.error["did_you_mean"] == []
-
-
-def test_a_flavor_whose_trait_was_deleted_asks_for_an_unknown_name(api: Client) -> None:
-    """`explain` says so and computes the rest; `candidates` points to the flavor, which has it."""
-    provider(api, inventories={"VCPU": {"total": 8}})
-    trait, other = custom_trait(api), custom_trait(api)
-    name = store(api, {"groups": {"": {"resources": {"VCPU": 1}, "required": [trait]}}})
-    done(api.delete(f"/traits/{trait}"), 204)
-    refused = ask(api, "candidates", {"flavor": name})
-    assert (refused.status, refused.code) == (400, "berth.name.unknown")
-    assert refused.error["pointer"] == "/request/flavor"
-    assert f"There is no trait {trait}, which flavor {name} names." in refused.detail
-    explained = answer(api, "explain", {"flavor": name})
-    assert explained["verdict"] == "unknown_name"
-    (unknown,) = explained["unknown"]
-    assert (unknown["at"], unknown["name"]) == ("/groups//required/0", trait)
-    done(api.delete(f"/traits/{other}"), 204)
-    refused = ask(api, "candidates", {"flavor": name, "host": {"required": [other]}})
-    assert refused.error["pointer"] == "/request/host/required/0"
-    assert f"There is no trait {other}." in refused.detail
-
-
-def test_warnings_point_into_the_body(fleet: Client) -> None:
-    """To what was sent, or to the flavor; those of `explain` into the expanded request."""
-    name = store(fleet, {"groups": GROUPS, "host": {"not_in": ["cn8"], "member_of": ["zone=z8"]}})
-    asked = {"flavor": name, "host": {"not_in": ["cn1", "cn9"]}}
-    warnings = answer(fleet, "candidates", asked)["warnings"]
-    assert [(each["at"], each["reference"]) for each in warnings] == [
-        ("/request/host/not_in/1", "cn9"),
-        ("/request/flavor", "cn8"),
-        ("/request/flavor", "zone=z8"),
-    ]
-    warnings = answer(fleet, "explain", asked)["warnings"]
-    assert [(each["at"], each["reference"]) for each in warnings] == [
-        ("/host/not_in/0", "cn8"),
-        ("/host/not_in/2", "cn9"),
-        ("/host/member_of/0", "zone=z8"),
-    ]
-
-
-@pytest.mark.parametrize("member", ["required", "anywhere"])
-@pytest.mark.parametrize(("stored", "sent"), [("CUSTOM_FAST", "!"), ("!CUSTOM_FAST", "")])
-def test_a_contradiction_is_refused(fleet: Client, member: str, stored: str, sent: str) -> None:
-    """As in one request."""
-    name = store(fleet, {"groups": GROUPS, "host": {member: [stored]}})
-    for question in QUESTIONS:
-        asked = {"flavor": name, "host": {member: ["COMPUTE_NODE", f"{sent}CUSTOM_FAST"]}}
-        refused = ask(fleet, question, asked)
-        assert (refused.status, refused.code) == (400, "berth.request.invalid")
-        assert refused.error["pointer"] == f"/request/host/{member}"
-        assert f"contradicts flavor {name}: CUSTOM_FAST would be" in refused.detail
-
-
-def test_a_flavor_may_be_a_query(fleet: Client) -> None:
-    """Read as `query` is, with the conditions on the host that are sent beside it."""
-    query = "resources=VCPU:2&resources1=VGPU:1&group_policy=isolate&limit=1"
-    name = store(fleet, {"query": query})
-    found = answer(fleet, "candidates", {"flavor": name})
-    assert found.pop("warnings") == [{"code": "limit_ignored", "at": "/request/flavor"}]
-    due = answer(fleet, "candidates", {"query": query})
-    assert (found["candidates"], len(found["candidates"])) == (due["candidates"], 3)
-    asked = {"flavor": name, "host": {"required": ["CUSTOM_FAST"], "not_in": ["gpu2"]}}
-    assert hosts(fleet, asked) == ["cn4"]
-    explained = answer(fleet, "explain", asked)
-    assert explained["hosts"]["fit"] == 1
+    a flavor may be a query, read as one, beside conditions on the host
+        PUT /berth/v1/flavors/$f {request: {
+            query: "resources=VCPU:2&resources1=VGPU:1&group_policy=isolate&limit=1"}}
+        201
+        POST /berth/v1/candidates {request: {flavor: $f$1}}
+        200 {candidates: $2, warnings: [{code: limit_ignored, at: /request/flavor}], ...}
+        |                            | [{host: $cn2, ...}, {host: $cn3, ...}, {host: $cn4, ...}]
+        | , host: {not_in: [gpu2], required: [CUSTOM_FAST]}         | [{host: $cn4, ...}]
+    """
+)
+def test_questions_by_flavor(rule: Rule, fleet: Client, names: Mapping[str, str]) -> None:
+    """The rows of the table."""
+    rule.check(fleet, names)
 
 
 def test_a_flavor_that_this_release_cannot_read_is_named(
@@ -249,15 +200,18 @@ def test_a_flavor_that_this_release_cannot_read_is_named(
 ) -> None:
     """A newer release may have stored it; every other one works."""
     client = Client.of(create_app(settings, database, Index(database)))
+    path = "/berth/v1/candidates"
+    unread: dict[str, Any] = {"new": {"groups": {"": {"wishes": {}}}}, "broken": {}}
     put_flavor(database, FlavorName("new"), Flavor('{"groups": {"": {"wishes": {}}}}'))
     put_flavor(database, FlavorName("broken"), Flavor("{"))
-    store(client, {"groups": {"": {"resources": {"VCPU": 1}}}}, "old")
-    for name in ("new", "broken"):
-        refused = ask(client, "candidates", {"flavor": name})
+    old = {"request": {"query": "resources=VCPU:1"}}
+    assert client.put("/berth/v1/flavors/old", json=old).status == 201
+    for name, request in unread.items():
+        refused = client.post(path, json={"request": {"flavor": name}})
         assert (refused.status, refused.code) == (400, "berth.request.invalid")
         assert refused.error["pointer"] == "/request/flavor"
         assert f"names the flavor {name}, which this release cannot read" in refused.detail
-    assert answer(client, "candidates", {"flavor": "old"})["candidates"] == []
-    shown = {each["name"]: each["request"] for each in client.get(PATH).json["flavors"]}
-    assert (shown["new"], shown["broken"]) == ({"groups": {"": {"wishes": {}}}}, {})
-    assert client.get(f"{PATH}/broken").json["request"] == {}
+        assert client.get(f"/berth/v1/flavors/{name}").json["request"] == request
+    assert client.post(path, json={"request": {"flavor": "old"}}).json["candidates"] == []
+    listed = client.get("/berth/v1/flavors").json["flavors"]
+    assert {each["name"]: each["request"] for each in listed}.items() >= unread.items()

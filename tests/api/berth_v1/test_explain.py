@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +12,6 @@ import pytest
 from tests.api import configured
 from tests.api.claims import consumer
 from tests.client import Client
-from tests.world_over_http import built_over_http
 from tests.worlds import provider_uuid, world
 
 PATH: Final = "/berth/v1/explain"
@@ -27,14 +25,6 @@ FLEET: Final = world("""
 REQUEST: Final[dict[str, Any]] = {
     "groups": {"_A": {"resources": {"VCPU": 8}, "required": ["CUSTOM_FAST"]}}
 }
-
-
-@pytest.fixture(scope="module")
-def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """A service that has only this fleet."""
-    client = configured.serve(tmp_path_factory.mktemp("fleet"))
-    with built_over_http(FLEET, client):
-        yield client
 
 
 def explained(client: Client, request: Any = REQUEST, **members: Any) -> dict[str, Any]:

@@ -3,15 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
-import pytest
-
-from tests.api import configured
 from tests.api.worlds import done, new_uuid
 from tests.client import Client
-from tests.world_over_http import built_over_http
 from tests.worlds import world
 
 #: What a provider counts as having left at most.
@@ -26,14 +21,6 @@ FLEET: Final = world("""
 """)
 CPU: Final[dict[str, Any]] = {"groups": {"": {"resources": {"VCPU": 1}}}}
 DISK: Final[dict[str, Any]] = {"groups": {"": {"resources": {"VCPU": 1, "DISK_GB": 1}}}}
-
-
-@pytest.fixture(scope="module")
-def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """A service that has only this fleet."""
-    client = configured.serve(tmp_path_factory.mktemp("fleet"))
-    with built_over_http(FLEET, client):
-        yield client
 
 
 def test_counts_and_their_sums_are_numbers(fleet: Client) -> None:

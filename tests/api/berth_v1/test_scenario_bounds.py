@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -15,9 +14,7 @@ from berth.api.berth_v1 import asking
 from berth.index.scenario import Scenario, imagine
 from berth.index.snapshot import Snapshot
 from berth.model.budget import Budget
-from tests.api import configured
 from tests.client import Client
-from tests.world_over_http import built_over_http
 from tests.worlds import consumer_uuid, world
 
 FLEET: Final = world(
@@ -38,14 +35,6 @@ QUESTIONS: Final[dict[str, dict[str, Any]]] = {
     "/berth/v1/explain": {"request": REQUEST, "paint": True},
     "/berth/v1/place?dry_run=true": {"request": REQUEST, "consumers": [CONSUMER]},
 }
-
-
-@pytest.fixture(scope="module")
-def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """A service that has only this fleet."""
-    client = configured.serve(tmp_path_factory.mktemp("fleet"))
-    with built_over_http(FLEET, client):
-        yield client
 
 
 @pytest.mark.parametrize("path", QUESTIONS)
