@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Final
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 import pytest
@@ -99,16 +100,19 @@ def service(
         made.end_all()
 
 
-def test_one_too_many_is_told_to_come_back() -> None:
-    """503 with Retry-After and a code of its own; the application is not called."""
+@pytest.mark.parametrize(
+    ("version", "code"), [("1.23", "placement.overloaded"), ("1.22", None), ("7.7", None)]
+)
+def test_one_too_many_is_told_to_come_back(version: str, code: str | None) -> None:
+    """503 with Retry-After, and a code to those who know codes; the application is not called. An
+    unsupported version is not checked here."""
     with service() as busy:
         busy.ask("/first")
         wait_until(lambda: bool(busy.begun), "the first request to run")
-        answer = busy.client.get("/second")
-        assert answer.status == 503
-        assert answer.headers["retry-after"] == "1"
+        answer = busy.client.get("/second", version=version)
+        assert (answer.status, answer.headers["retry-after"]) == (503, "1")
         assert answer.headers["x-openstack-request-id"] == answer.error["request_id"]
-        assert answer.code == "placement.overloaded"
+        assert answer.error.get("code") == code
         assert busy.begun == ["/first"]
     assert busy.answers["/first"].status == 200
 
@@ -126,19 +130,6 @@ def test_who_asks_again_at_once_does_not_take_the_time_of_others() -> None:
         wait_until(lambda: bool(busy.begun), "the first request to run")
         assert busy.client.get("/patient").status == 503
         assert busy.pauses == []
-
-
-@pytest.mark.parametrize(
-    ("version", "code"), [("1.23", "placement.overloaded"), ("1.22", None), ("7.7", None)]
-)
-def test_the_code_is_told_to_those_who_know_codes(version: str, code: str | None) -> None:
-    """As in every error from 1.23 on; an unsupported version is not checked here."""
-    with service() as busy:
-        busy.ask("/first")
-        wait_until(lambda: bool(busy.begun), "the first request to run")
-        answer = busy.client.get("/second", version=version)
-        assert answer.status == 503
-        assert answer.error.get("code") == code
 
 
 def test_the_observer_sees_who_gives_up_leave_the_line() -> None:
@@ -203,20 +194,62 @@ def test_nobody_waits_longer_than_agreed() -> None:
         wait_until(lambda: busy.begun == ["/first", "/later"], "the place to be free again")
 
 
-def test_writers_do_not_keep_readers_out() -> None:
-    """Writes may wait seconds for a locked database."""
-    with service(reads=1, writes=1) as busy:
-        busy.ask("/writer", "PUT")
-        wait_until(lambda: bool(busy.begun), "the writer to run")
-        for method in ("POST", "DELETE", "PUT", "PONY"):
-            assert busy.client.request(method, "/another").status == 503
-        busy.ask("/reader")
-        wait_until(lambda: len(busy.begun) == 2, "the reader to run")
-        assert busy.client.request("HEAD", "/one-more").status == 503
+#: Requests that run, and one more: whether it is let in beside them. Of reads two may run here, of
+#: writes three.
+ROOM: Final = [
+    (["GET /a", "GET /a"], "GET /b", False),
+    (["GET /a", "GET /a"], "HEAD /b", False),
+    # Load balancers request the version document, and must not take a busy service out of use.
+    (["GET /a", "GET /a"], "GET /", True),
+    # Writes may wait seconds for a locked database.
+    (["PUT /a"] * 3, "GET /b", True),
+    *((["PUT /a"] * 3, f"{method} /b", False) for method in ("POST", "DELETE", "PUT", "PONY")),
+    (["GET /berth/v1/aggregates"] * 2, "GET /berth/v1/aggregates", False),
+    (["PUT /berth/v1/aggregates/x"] * 3, "PUT /berth/v1/aggregates/x", False),
+    # The route decides: a POST that changes nothing is no write. As many searches as reads are let
+    # in: until they may search, they authenticate and refresh the index.
+    *(
+        (
+            [*["GET /a"] * 2, *["PUT /b"] * 3, *[f"{method} {path}"] * count],
+            f"{method} {path}",
+            is_in,
+        )
+        for method, path in sorted(SEARCHES)
+        for count, is_in in ((1, True), (2, False))
+    ),
+    # A placement that writes nothing waits with the searches.
+    *(
+        (["PUT /a"] * 3, f"POST /berth/v1/place{query}", is_search)
+        for query, is_search in (
+            ("", False),
+            ("?dry_run=true", True),
+            ("?dry_run=false", False),
+            ("?dry_run=true;x=1", True),
+            ("?dry%5Frun=%74rue", True),
+            ("?dry_run=%ff", False),
+        )
+    ),
+]
 
 
-def test_searches_do_not_keep_readers_of_one_thing_out() -> None:
-    """A search may take seconds: it has a queue of its own, which may be full."""
+@pytest.mark.parametrize(("running", "asked", "is_let_in"), ROOM)
+def test_each_line_has_its_own_bound(running: list[str], asked: str, is_let_in: bool) -> None:
+    """Reads, writes and searches do not keep each other out."""
+    with service(reads=2, writes=3) as busy:
+        for count, request in enumerate(running, start=1):
+            method, path = request.split()
+            busy.ask(path, method)
+            wait_until(partial(has_begun, busy, count), "the next request to be let in")
+        method, path = asked.split()
+        if is_let_in:
+            busy.ask(path, method)
+            wait_until(partial(has_begun, busy, len(running) + 1), "the last one to be let in")
+        else:
+            assert busy.client.request(method, path).status == 503
+
+
+def test_a_full_line_of_searches_keeps_no_reader_out() -> None:
+    """A search may take seconds: it has a queue of its own."""
     with service(reads=1, waiting=1) as busy:
         busy.ask("/allocation_candidates")
         wait_until(lambda: bool(busy.begun), "the search to run")
@@ -224,71 +257,6 @@ def test_searches_do_not_keep_readers_of_one_thing_out() -> None:
         busy.ask("/traits")
         wait_until(lambda: len(busy.begun) == 2, "the reader to run")
         assert busy.begun == ["/allocation_candidates", "/traits"]
-
-
-@pytest.mark.parametrize(("method", "path"), sorted(SEARCHES))
-def test_searches_wait_in_a_queue_of_their_own_whatever_their_method(
-    method: str, path: str
-) -> None:
-    """The route decides: a POST that changes nothing is no write."""
-    with service(reads=1, writes=1) as busy:
-        busy.ask("/reader")
-        busy.ask("/writer", "PUT")
-        wait_until(lambda: len(busy.begun) == 2, "the reader and the writer to run")
-        busy.ask(path, method)
-        wait_until(lambda: len(busy.begun) == 3, "the search to run")
-        assert busy.client.request(method, path).status == 503
-
-
-@pytest.mark.parametrize(
-    ("query", "is_write"),
-    [
-        ("", True),
-        ("?dry_run=true", False),
-        ("?dry_run=false", True),
-        ("?dry_run=true;x=1", False),
-        ("?dry%5Frun=%74rue", False),
-        ("?dry_run=%ff", True),
-    ],
-)
-def test_a_dry_run_is_a_search(query: str, is_write: bool) -> None:
-    """A placement that writes nothing waits with the searches."""
-    with service(reads=1, writes=1) as busy:
-        busy.ask(f"/berth/v1/place{query}", "POST")
-        wait_until(lambda: bool(busy.begun), "the placement to run")
-        if is_write:
-            assert busy.client.put("/writer").status == 503
-        else:
-            busy.ask("/writer", "PUT")
-            wait_until(lambda: len(busy.begun) == 2, "the writer to run")
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "most"),
-    [
-        ("GET", "/traits", 2),
-        ("PUT", "/traits", 3),
-        ("GET", "/berth/v1/aggregates", 2),
-        ("PUT", "/berth/v1/aggregates/x", 3),
-        *((method, path, 2) for method, path in sorted(SEARCHES)),
-    ],
-)
-def test_each_line_has_its_own_bound(method: str, path: str, most: int) -> None:
-    """As many searches as reads are admitted: until they may search, they authenticate and refresh
-    the index."""
-    with service(reads=2, writes=3, searches=1) as busy:
-        for count in range(1, most + 1):
-            busy.ask(path, method)
-            wait_until(partial(has_begun, busy, count), "the next request to be let in")
-        assert busy.client.request(method, path).status == 503
-
-
-def test_the_version_document_is_always_served() -> None:
-    """Load balancers request it, and must not take a busy service out of use."""
-    with service() as busy:
-        busy.ask("/first")
-        wait_until(lambda: bool(busy.begun), "the first request to run")
-        assert busy.client.get("/").status == 200
 
 
 def test_a_fault_gives_its_place_back() -> None:
@@ -386,25 +354,18 @@ def interrupted_in(line: Line, then: Callable[[], None]) -> Iterator[None]:
         signal.signal(signal.SIGUSR1, before)
 
 
-def test_who_is_interrupted_while_waiting_keeps_no_place_in_the_line() -> None:
-    """The next request gets its place in the queue, and no free place is given to it."""
+@pytest.mark.parametrize("has_turn", [False, True])
+def test_who_is_interrupted_while_waiting_keeps_no_place_in_the_line(has_turn: bool) -> None:
+    """The next request gets its place in the queue, and no free place is given to it; just when its
+    turn comes, it already had the place, and hands it on."""
     line = Line(running_max=1, waiting_max=1, wait_seconds_max=FOR_EVER, pause=no_time)
     assert line.enter()
-    with interrupted_in(line, then=lambda: None):
+    with interrupted_in(line, then=line.leave if has_turn else lambda: None):
         line.enter()
-    assert (line.running, line.waiting) == (1, 0)
-    line.leave()
+    assert (line.running, line.waiting) == (int(not has_turn), 0)
+    if not has_turn:
+        line.leave()
     assert line.running == 0
-    assert line.enter()
-
-
-def test_who_is_interrupted_just_when_its_turn_comes_hands_the_place_on() -> None:
-    """It already had the place, and gives it back; otherwise no request would ever use it."""
-    line = Line(running_max=1, waiting_max=1, wait_seconds_max=FOR_EVER, pause=no_time)
-    assert line.enter()
-    with interrupted_in(line, then=line.leave):
-        line.enter()
-    assert (line.running, line.waiting) == (0, 0)
     assert line.enter()
 
 

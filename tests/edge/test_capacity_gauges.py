@@ -267,11 +267,10 @@ def _takes(
 
 def test_there_is_a_bound_to_the_flavors(fleet: Database, index: Index, counted: list[str]) -> None:
     """The first by name are shown, and only these are counted."""
-    shown = Gauges(index, settings(flavors_max=1)).read()
-    assert [*shown["hosts"]] == [("large",)]
-    assert shown["left_out"][("flavors_max",)] == 1
-    nothing = Gauges(index, settings(flavors_max=0)).read()
-    assert (nothing["hosts"], nothing["left_out"][("flavors_max",)]) == ({}, 2)
+    for most, shown in ((1, ["large"]), (0, [])):
+        read = Gauges(index, settings(flavors_max=most)).read()
+        assert [*read["hosts"]] == [(name,) for name in shown]
+        assert read["left_out"][("flavors_max",)] == 2 - most
     assert counted == ["large"]
 
 
@@ -290,31 +289,31 @@ def test_a_flavor_that_cannot_be_counted_is_left_out(fleet: Database, index: Ind
     assert shown["left_out"] == {("flavors_max",): 0, ("invalid",): 3, ("time",): 0}
 
 
-def test_by_zone(fleet: Database, index: Index) -> None:
-    """A host in two zones counts in both; the hosts in none have the empty value."""
-    shown = Gauges(index, settings(by="zone")).read()
-    zones = {zone: number for (name, zone), number in shown["count"].items() if name == "small"}
-    assert zones == {"": 3, "z1": 10, "z2": 5}
-    assert shown["at_most"] == shown["count"]
-    assert shown["hosts"] == {("large",): 2, ("small",): 4}
-
-
-def test_a_label_that_no_host_has(fleet: Database, index: Index) -> None:
-    """All hosts have the empty value, which Prometheus takes for no label."""
-    shown = Gauges(index, settings(by="rack")).read()
-    assert shown["count"] == {("large", ""): 2, ("small", ""): 14}
-
-
-def test_a_label_with_too_many_values(
-    fleet: Database, index: Index, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("by", "values_max", "count"),
+    [
+        # A host in two zones counts in both; the hosts in none have the empty value.
+        ("zone", 3, {("large", ""): 0, ("large", "z1"): 1, ("large", "z2"): 1, ("small", ""): 3,
+                     ("small", "z1"): 10, ("small", "z2"): 5}),
+        # It would make too many series, so it is not used.
+        ("zone", 2, {("large", ""): 2, ("small", ""): 14}),
+        # All hosts have the empty value, which Prometheus takes for no label.
+        ("rack", 3, {("large", ""): 2, ("small", ""): 14}),
+    ],
+)  # fmt: skip
+def test_by_a_label(
+    fleet: Database,
+    index: Index,
+    monkeypatch: pytest.MonkeyPatch,
+    by: str,
+    values_max: int,
+    count: dict[tuple[str, ...], float],
 ) -> None:
-    """It would make too many series, so it is not used; as many as the bound are fine."""
-    gauges = Gauges(index, settings(by="zone"))
-    monkeypatch.setattr(capacity_gauges, "CAPACITY_VALUES_MAX", 2)
-    assert gauges.read()["count"] == {("large", ""): 2, ("small", ""): 14}
-    monkeypatch.setattr(capacity_gauges, "CAPACITY_VALUES_MAX", 3)
-    put(fleet, "small", SMALL, required=["HW_CPU_X86_AVX"])
-    assert len(gauges.read()["count"]) == 6
+    """As many values as the bound are fine."""
+    monkeypatch.setattr(capacity_gauges, "CAPACITY_VALUES_MAX", values_max)
+    shown = Gauges(index, settings(by=by)).read()
+    assert shown["count"] == shown["at_most"] == count
+    assert shown["hosts"] == {("large",): 2, ("small",): 4}
 
 
 def test_pools_are_counted_once_in_a_zone(database: Database, index: Index) -> None:

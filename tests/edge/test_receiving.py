@@ -142,32 +142,30 @@ class Service:
         return Client.of(self._layered).get(target)
 
 
-@pytest.mark.parametrize("length", [300_000, None])
-def test_a_body_is_there_before_the_application_is_asked(length: int | None) -> None:
-    """All of it, whether its length is announced or not."""
+@pytest.mark.parametrize("length", [300, SMALL + 1, 300_000, None])
+@pytest.mark.parametrize("stream", [BytesIO, Trickle])
+def test_a_body_is_there_before_the_application_is_asked(
+    stream: type[BytesIO], length: int | None
+) -> None:
+    """All of it, whether its length is announced or not, and in pieces of any size."""
     service = Service(limits())
-    whole = bytes(range(100)) * 3000
-    assert service.send(BytesIO(whole), length).status == 200
+    whole = bytes(number % 251 for number in range(length or 300))
+    assert service.send(stream(whole), length).status == 200
     assert service.arrived == [whole]
 
 
 def test_what_has_no_body_waits_for_none() -> None:
-    """Nothing is read unless a body is announced, because the read might never end."""
+    """Nothing is read unless a body is announced, because the read might never end; what is no
+    number is told by the application, which decides the order of errors."""
     service = Service(limits())
     never = Broken(AssertionError("nobody may read this"))
     for length in (0, "", "000"):
         assert service.send(never, length).status == 200
     assert service.arrived == [b"", b"", b""]
-    assert service.get("/any").status == 200
-    assert service.arrived[-1] is None
-
-
-def test_a_length_that_is_no_number_is_told_by_the_application() -> None:
-    """Its order among other errors is decided there."""
-    service = Service(limits())
-    never = Broken(AssertionError("nobody may read this"))
     for length in ("1_0", "-1", "\u0663", "ten"):
         assert service.send(never, length).status == 200
+    assert service.get("/any").status == 200
+    assert service.arrived[-1] is None
 
 
 @pytest.mark.parametrize("length", [MIB + 1, "9" * 30, None])
@@ -195,36 +193,23 @@ def test_a_path_and_query_over_the_limit_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "status", "says"),
+    ("stream", "status", "says"),
     [
-        (TimeoutError("3 bytes came"), 408, "took too long to arrive: 3 bytes came"),
-        (ConnectionResetError("gone"), 400, "cannot be read: gone"),
+        (
+            Broken(TimeoutError("3 bytes came"), b"[1]"),
+            408,
+            "took too long to arrive: 3 bytes came",
+        ),
+        (Broken(ConnectionResetError("gone"), b"[1]"), 400, "cannot be read: gone"),
+        (BytesIO(b"{}"), 400, "The body ended after 2 of 300 bytes."),
     ],
 )
-def test_a_body_that_does_not_come_is_told_so(fault: OSError, status: int, says: str) -> None:
-    """408, and the part that arrived is not used."""
+def test_a_body_that_does_not_come_is_told_so(stream: Stream, status: int, says: str) -> None:
+    """The part that arrived might be valid JSON, but is not what the client meant."""
     service = Service(limits())
-    answer = service.send(Broken(fault, b"[1]"), 300)
+    answer = service.send(stream, 300)
     assert answer.status == status
     assert says in answer.detail
-    assert service.arrived == []
-
-
-@pytest.mark.parametrize("length", [300, SMALL + 1])
-def test_a_body_may_come_in_pieces_of_any_size(length: int) -> None:
-    """Even byte by byte."""
-    service = Service(limits())
-    whole = bytes(number % 251 for number in range(length))
-    assert service.send(Trickle(whole), length).status == 200
-    assert service.arrived == [whole]
-
-
-def test_a_body_that_ends_early_is_not_served() -> None:
-    """The part might be valid JSON, but is not what the client meant."""
-    service = Service(limits())
-    answer = service.send(BytesIO(b"{}"), 300)
-    assert answer.status == 400
-    assert answer.detail.strip().endswith("The body ended after 2 of 300 bytes.")
     assert service.arrived == []
 
 
@@ -246,15 +231,26 @@ def test_so_many_are_awaited_and_no_more() -> None:
     assert service.send(BytesIO(b"[1]"), 3).status == 200
 
 
-@pytest.mark.parametrize("caller", ["somebody", None])
-@pytest.mark.parametrize("length", [SMALL, SMALL + 1])
-def test_strangers_make_nobody_keep_more_than_a_small_body(caller: str | None, length: int) -> None:
+@pytest.mark.parametrize(
+    ("caller", "length", "status", "read"),
+    [
+        ("somebody", SMALL, 200, SMALL),
+        ("somebody", SMALL + 1, 200, SMALL + 1),
+        (None, SMALL, 401, SMALL),
+        (None, SMALL + 1, 401, 0),
+        # Public operations take no body, and their callers are unknown.
+        ("", SMALL + 1, 200, 0),
+    ],
+)
+def test_strangers_make_nobody_keep_more_than_a_small_body(
+    caller: str | None, length: int, status: int, read: int
+) -> None:
     """A larger body is read only after authentication, which happens once per request."""
     service = Service(limits())
     service.caller = caller
     body = Counted(length)
-    assert service.send(body, length).status == (200 if caller else 401)
-    assert body.read_bytes == (length if caller or length <= SMALL else 0)
+    assert service.send(body, length).status == status
+    assert body.read_bytes == read
     assert service.asked_who == 1
     assert service.receiving.budget.bytes == 0
 
@@ -266,15 +262,6 @@ def test_of_a_stranger_that_announces_no_length_little_is_read() -> None:
     body = Counted(MIB)
     assert service.send(body, None).status == 401
     assert SMALL < body.read_bytes <= 2 * SMALL
-
-
-def test_what_is_open_to_everybody_reads_no_large_body() -> None:
-    """Public operations take no body, and their callers are unknown."""
-    service = Service(limits())
-    service.caller = ""
-    body = Counted(SMALL + 1)
-    assert service.send(body, SMALL + 1).status == 200
-    assert (body.read_bytes, service.arrived) == (0, [None])
 
 
 def test_a_large_body_waits_in_the_line_of_those_that_are_awaited() -> None:
@@ -337,15 +324,12 @@ def test_a_body_has_so_many_elements_and_no_more(mark: bytes) -> None:
 
 
 def test_elements_weigh_in_what_is_held() -> None:
-    """A body counts with its length and the memory to decode it."""
+    """A body counts with its length and the memory to decode it; one of the largest allowed length
+    and number of elements is always held."""
     service = Service(limits(body_mib=1))
     body = b"[" + b"[]," * 1000 + b" " * SMALL
     sizes = []
     service.during = lambda: sizes.append(service.receiving.budget.bytes)
     assert service.send(BytesIO(body), len(body)).status == 200
     assert sizes == [len(body) + 2001 * ELEMENT_BYTES]
-
-
-def test_one_body_of_the_largest_kind_is_always_held() -> None:
-    """With the largest allowed length and number of elements."""
     assert 1 + ELEMENTS_PER_MIB * ELEMENT_BYTES / MIB <= MEMORY_PER_BYTE
