@@ -23,6 +23,7 @@ from berth.store.flavors import delete_flavor, put_flavor
 from berth.store.labels import replace_labels
 from berth.store.traits import create_trait, delete_trait
 from tests.client import Client
+from tests.edge.auth.gate import Clock
 from tests.exposed import scrape
 from tests.world_in_store import build_in_store
 from tests.worlds import aggregate_uuid, world
@@ -63,17 +64,6 @@ def put(db: Database, name: str, resources: dict[str, int], **others: Any) -> No
 def settings(*, flavors_max: int = 50, by: str = "") -> MetricsSettings:
     """What to show."""
     return MetricsSettings(networks=(), classes_max=10, flavors_max=flavors_max, capacity_by=by)
-
-
-class Clock:
-    """A clock that stands still."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        """The time in seconds."""
-        return self.now
 
 
 class Gauges:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from oslo_context import context as oslo
 from oslo_context.context import RequestContext, get_current
@@ -14,6 +14,7 @@ from oslo_context.context import RequestContext, get_current
 from berth.api.environ import HOST
 from berth.edge.auth.identity import IDENTITY_HEADERS
 from berth.edge.context import Context
+from tests.effort import scaled
 
 READ_BY_OSLO = {name for names in oslo._ENVIRON_HEADERS.values() for name in names}
 OF_THE_REQUEST = {"openstack.request_id", "openstack.global_request_id"}
@@ -32,6 +33,7 @@ def attributes(context: RequestContext) -> dict[str, Any]:
     }
 
 
+@settings(max_examples=scaled(100))
 @given(environ=st.dictionaries(st.sampled_from(HEADERS), VALUES))
 def test_a_context_says_what_oslo_context_would(environ: dict[str, str]) -> None:
     """Whatever headers there are."""

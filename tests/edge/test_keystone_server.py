@@ -17,6 +17,7 @@ from berth import config, deploy
 from berth.config import ConfigurationError, options
 from berth.edge.auth.keystone import KeystoneUnavailable
 from berth.edge.auth.keystone_server import PAUSE_S, IdentityServer
+from tests.edge.auth.gate import Clock
 from tests.servers.ports import free_port
 
 GOOD = """\
@@ -51,16 +52,6 @@ class FakeKeystone:
         """Forget the service's own token."""
         self.forgotten += 1
         return True
-
-
-class Clock:
-    """A clock that the test advances."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
@@ -119,25 +110,26 @@ def test_who_tries_keeps_the_others_from_trying_meanwhile(
     assert server.verify_token("t") == "data"
 
 
-def test_an_answer_to_one_token_keeps_nobody_else_waiting(
-    server: IdentityServer, keystone: FakeKeystone
-) -> None:
-    """One token that Keystone cannot process must not block valid ones."""
-    keystone.error = exceptions.InternalServerError("oops")
-    with pytest.raises(KeystoneUnavailable, match="it answers 500"):
-        server.verify_token("strange")
-    keystone.error = None
-    assert server.verify_token("t") == "data of t"
-
-
+@pytest.mark.parametrize(
+    ("error", "said", "forgotten"),
+    [
+        # One token that Keystone cannot process must not block valid ones.
+        (exceptions.InternalServerError("oops"), "it answers 500", 0),
+        # The service's own token contains the catalogue with the old endpoint.
+        (exceptions.EndpointNotFound("none"), "no identity endpoint", 1),
+    ],
+)
 def test_an_endpoint_that_moved_is_looked_up_anew(
-    server: IdentityServer, keystone: FakeKeystone
+    server: IdentityServer, keystone: FakeKeystone, error: Exception, said: str, forgotten: int
 ) -> None:
-    """The service's own token contains the catalogue with the old endpoint."""
-    keystone.error = exceptions.EndpointNotFound("none")
-    with pytest.raises(KeystoneUnavailable, match="no identity endpoint"):
+    """And an answer to one token keeps nobody else waiting."""
+    keystone.error = error
+    with pytest.raises(KeystoneUnavailable, match=said):
         server.verify_token("t")
-    assert keystone.forgotten == 1
+    assert keystone.forgotten == forgotten
+    keystone.error = None
+    if not forgotten:
+        assert server.verify_token("t") == "data of t"
 
 
 def test_an_outage_is_one_line_and_its_end_another(

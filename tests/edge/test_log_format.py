@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from oslo_config import cfg
 from oslo_context.context import RequestContext
@@ -23,6 +23,7 @@ from berth.edge import log_format
 from berth.edge.log_format import ObjectFormatter
 from berth.edge.log_lines import LineFormatter
 from berth.model.printable import printable
+from tests.effort import scaled
 
 DATES = "%Y-%m-%d %H:%M:%S"
 
@@ -116,6 +117,7 @@ def written(
     return line
 
 
+@settings(max_examples=scaled(100))
 @given(
     line=LINES,
     identity=IDENTITIES,

@@ -9,13 +9,14 @@ import re
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from oslo_context.context import RequestContext
 
 from berth.edge import log_lines
 from berth.edge.log_lines import LineFormatter, LineHandler, sole_handler
 from tests.edge.test_log_format import CONTEXTS, DATES, IDENTITIES, configuration
+from tests.effort import scaled
 
 NAME = "placement.requestlog"
 LINES = st.sampled_from(
@@ -45,6 +46,7 @@ def text_of(handler: LineHandler) -> str:
     return MOMENT.sub("<time>", handler.stream.getvalue())
 
 
+@settings(max_examples=scaled(100))
 @given(
     line=LINES,
     identity=IDENTITIES,

@@ -45,9 +45,10 @@ def in_a_thread(call: Callable[[], None]) -> None:
 
 
 @pytest.mark.parametrize("level", [logging.DEBUG, logging.INFO])
-def test_a_record_is_that_of_logging(level: int) -> None:
+def test_a_record_is_that_of_logging(level: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every attribute, the second time too, and in another thread."""
     log = OutcomeLog()
+    compared: list[bool] = []
 
     def compare() -> None:
         for _ in range(2):
@@ -60,16 +61,10 @@ def test_a_record_is_that_of_logging(level: int) -> None:
             )
             assert record.msecs == int(record.created % 1 * 1000)
 
-    compared: list[bool] = []
     compare()
     in_a_thread(compare)
     assert compared == [True] * 4
-
-
-def test_a_record_is_of_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also after a fork."""
-    log = OutcomeLog()
-    log.record(logging.INFO, OUTCOME, 0.25)
+    # After a fork it has another process.
     monkeypatch.setattr(os, "getpid", lambda: 77)
     assert log.record(logging.INFO, OUTCOME, 0.25).process == 77
 

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berth import config
@@ -22,6 +22,7 @@ from berth.edge.log_format import ObjectFormatter, SafeMessages
 from berth.edge.log_lines import LineFormatter, LineHandler
 from berth.edge.request_log import log_requests
 from berth.edge.secrets import credentials_in, masked
+from tests.effort import scaled
 
 TOKEN = 'gAAAAABo-Secr3t/"+=' + "x" * 60
 PASSWORD = "c0rrect horse"
@@ -78,6 +79,7 @@ def test_no_form_of_a_secret_is_left(secret: str, form: Callable[[str], str]) ->
     assert secret[:6] not in unquote(shown)
 
 
+@settings(max_examples=scaled(100))
 @given(st.lists(st.sampled_from([str, everywhere]), min_size=len(TOKEN), max_size=len(TOKEN)))
 def test_a_secret_is_found_however_it_is_encoded(forms: list[Callable[[str], str]]) -> None:
     """A client may percent-encode any character."""

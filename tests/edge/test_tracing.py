@@ -10,7 +10,8 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any, ClassVar
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -55,11 +56,6 @@ def client(tmp_path: Path, tracer: Any, monkeypatch: pytest.MonkeyPatch) -> Clie
     return configured.serve(tmp_path)
 
 
-def span_id(text: str) -> int:
-    """A span's id as the SDK has it."""
-    return int(text, 16)
-
-
 def test_a_request_has_a_span(client: Client, exporter: Any) -> None:
     """Named by its route, below the caller's span, with the attributes of the conventions."""
     uuid = new_uuid()
@@ -72,7 +68,7 @@ def test_a_request_has_a_span(client: Client, exporter: Any) -> None:
     assert response.status == 404
     (span,) = exporter.get_finished_spans()
     assert (span.name, span.kind.name) == ("GET /resource_providers/{uuid}", "SERVER")
-    assert (span.context.trace_id, span.parent.span_id) == (span_id(TRACE), span_id(PARENT))
+    assert (span.context.trace_id, span.parent.span_id) == (int(TRACE, 16), int(PARENT, 16))
     assert span.context.trace_state.get("vendor") == "1"
     assert dict(span.attributes) == {
         "http.request.method": "GET",
@@ -95,13 +91,13 @@ def test_writes_and_searches_have_children(client: Client, exporter: Any) -> Non
     commit, request = exporter.get_finished_spans()
     assert (commit.name, request.name) == ("commit", "POST /resource_providers")
     assert commit.parent.span_id == request.context.span_id
-    assert commit.context.trace_id == request.context.trace_id == span_id(TRACE)
+    assert commit.context.trace_id == request.context.trace_id == int(TRACE, 16)
     exporter.clear()
     for _ in range(2):
         assert client.get("/allocation_candidates?resources=VCPU:1").status == 200
     first, *_ = spans = exporter.get_finished_spans()
     assert [span.name for span in spans] == ["search", "GET /allocation_candidates"] * 2
-    assert first.context.trace_id != span_id(TRACE)
+    assert first.context.trace_id != int(TRACE, 16)
     assert len({span.context.trace_id for span in spans}) == 2
     assert all(spans[n].parent.span_id == spans[n + 1].context.span_id for n in (0, 2))
 
@@ -138,25 +134,15 @@ def test_failures_are_errors_and_probes_have_no_span(
     assert failed.attributes["error.type"] == "503"
 
 
-def test_the_client_passes_its_trace_on(client: Client, exporter: Any, tracer: Any) -> None:
+def test_the_client_passes_its_trace_on(tracer: Any) -> None:
     """`berth.hosts.service`, which the agent and `berth.client` use; nothing without a span."""
     sent: list[dict[str, Any]] = []
 
-    class Answer:
-        status_code, content = 200, b"{}"
-        headers: ClassVar[dict[str, str]] = {}
+    def request(*_: object, **options: Any) -> Any:
+        sent.append(options.get("headers") or {})
+        return SimpleNamespace(status_code=200, content=b"{}", headers={}, json=dict)
 
-        def json(self) -> dict[str, Any]:
-            """The body."""
-            return {}
-
-    class Transport:
-        def request(self, *_: object, **options: Any) -> Answer:
-            """Note the headers."""
-            sent.append(options.get("headers") or {})
-            return Answer()
-
-    transport: Any = Transport()
+    transport: Any = SimpleNamespace(request=request)
     service = Service(transport)
     service.get("/")
     with tracer.start_as_current_span("program") as span:

@@ -113,6 +113,11 @@ detailed = false
 [keystone_authtoken]
 www_authenticate_uri = https://keystone.example.org
 auth_type = password
+auth_url = https://k
+username = placement
+project_name = service
+user_domain_name = Default
+password = x
 memcached_servers = a:11211
 [oslo_messaging_rabbit]
 ssl = true
@@ -124,17 +129,6 @@ enabled = false
         )
         == []
     )
-
-
-def test_keystones_options_are_known_with_its_library(tmp_path: Path) -> None:
-    """Those of the plugin that the section names; a misspelled one is not."""
-    path = tmp_path / "placement.conf"
-    path.write_text(
-        "[placement_database]\nconnection = sqlite:///berth.db\n[keystone_authtoken]\n"
-        "auth_type = password\nauth_url = https://k\nusername = placement\nproject_name = service\n"
-        "user_domain_name = Default\npassword = x\nmemcached_servers = a:1\n"
-    )
-    assert [*unknown_options(config.load([str(path)]), {})] == []
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from berth.model.database_errors import WritesRefused
 from berth.model.errors import DatabaseUnavailable, OutcomeUnknown
 from berth.store.engine.database import Database
 from berth.upkeep import schema
+from tests.edge.auth.gate import Clock
 from tests.fresh import opened_at
 from tests.store.fleet import add_provider
 
@@ -35,19 +36,10 @@ def db(database_url: str) -> Iterator[Database]:
     database.dispose()
 
 
-class Clock:
-    """Stands still until a test moves it."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        """The time in seconds."""
-        return self.now
-
-
 @pytest.mark.engines("sqlite")
 def test_a_failed_write_counts_until_another_succeeds(db: Database) -> None:
-    """A small one that finds room at the same time proves nothing about the large ones."""
+    """A small one that finds room at the same time proves nothing about the large ones. The fault
+    ends by itself even where no client writes any more, because the service is not ready."""
     clock = Clock()
     known = Writability(clock=clock)
     known.failed(_FULL)
@@ -57,13 +49,6 @@ def test_a_failed_write_counts_until_another_succeeds(db: Database) -> None:
     assert known.fault(db) == _WORDS
     known.committed()
     assert known.fault(db) is None
-
-
-@pytest.mark.engines("sqlite")
-def test_the_fault_ends_by_itself(db: Database) -> None:
-    """Even where no client writes any more, because the service is not ready."""
-    clock = Clock()
-    known = Writability(clock=clock)
     known.failed(_FULL)
     clock.now += PROBE_EACH_S
     assert known.fault(db) is None

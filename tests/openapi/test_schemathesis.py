@@ -43,7 +43,7 @@ MINORS: Final = [0, 12, 25, 39] if is_full() else [0, 39]
 #: And that of berth's own API.
 DOCUMENTS: Final[list[int | None]] = [*MINORS, None]
 
-#: It takes minutes to make the edges of their bodies; `tests/api/berth_v1/test_grammar.py` has most
+#: It takes minutes to make the edges of their bodies; `tests/api/berth_v1/test_refused.py` has most
 #: of them by hand.
 OF_THE_GRAMMAR: Final = frozenset(
     {

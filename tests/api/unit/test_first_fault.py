@@ -10,7 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema.exceptions import best_match
 
@@ -18,6 +18,7 @@ from berth.api.errors import Refused
 from berth.api.operations import aggregates, allocations, inventories, providers, reshaper, traits
 from berth.api.schema import BODY, Schema
 from berth.model.ids import parse_uuid_lax
+from tests.effort import scaled
 from tests.worlds import provider_uuid
 
 NEWEST = 39
@@ -122,6 +123,7 @@ def said_of(schema: Schema, value: Any) -> str | None:
 
 
 @pytest.mark.parametrize(("schema", "value"), GOOD)
+@settings(max_examples=scaled(100))
 @given(rng=st.randoms(use_true_random=False), times=st.integers(0, 3))
 def test_a_fault_is_told_as_jsonschema_tells_it(
     schema: Schema, value: Any, rng: random.Random, times: int

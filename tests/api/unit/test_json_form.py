@@ -7,11 +7,12 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berth.api.json_form import count_elements, is_deeper
 from berth.api.shortened import LENGTH_MAX, bounded, shortened
+from tests.effort import scaled
 
 #: Strings full of what could be mistaken for form.
 TEXTS = st.text(alphabet='"\\[]{},:a', max_size=6)
@@ -32,6 +33,7 @@ def measured(value: Any) -> tuple[int, int]:
     return 1 + max((depth for depth, _ in inner), default=0), elements
 
 
+@settings(max_examples=scaled(100))
 @given(VALUES, st.integers(0, 5), st.booleans())
 def test_depth_is_that_of_the_decoded_value(value: Any, levels: int, is_compact: bool) -> None:
     """Whatever strings contain, and however much white space there is; elements are never counted
