@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that wait for changes: each is woken for every step, and none before its turn."""
+"""Requests that wait for changes: each is woken for every step, and none before its turn. That all
+end when the service stops: tests/api/berth_v1/test_changes.py."""
 
 from __future__ import annotations
 
@@ -99,13 +100,3 @@ def test_nobody_looks_when_nobody_waits() -> None:
         assert following.result(PATIENCE) == 1
     wait_until(lambda: fleet.watchers._looking is None, "the thread to end")
     assert not fleet.watchers._steps
-
-
-def test_all_end_when_the_service_stops() -> None:
-    """Without waiting for their time."""
-    fleet = Fleet()
-    with ThreadPoolExecutor(WAITING) as threads:
-        following = [threads.submit(fleet.followed, 1) for _ in range(WAITING)]
-        wait_until(lambda: len(fleet.watchers._turns) == WAITING, "all to wait")
-        fleet.stopping.set()
-        assert [each.result(PATIENCE) for each in following] == [0] * WAITING

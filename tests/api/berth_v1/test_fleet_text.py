@@ -14,9 +14,8 @@ from berth.api.berth_v1.provider_lines import PARTS, Line, ProviderLines
 from berth.index import Index, Snapshot
 from berth.model.ids import ProviderId, ProviderUUID
 from berth.model.sentinels import UNSET
-from berth.store.engine.database import Database
 from berth.store.providers import update_provider
-from tests.fresh import Fresh, opened_at
+from tests.candidates.engine import copy_of
 from tests.world_in_store import build_in_store
 from tests.worlds import provider_uuid, world
 
@@ -52,19 +51,14 @@ FLEET = """
 """
 
 
-@pytest.fixture
-def snapshot(fresh: Fresh, tmp_path: Path) -> Iterator[Snapshot]:
+@pytest.fixture(scope="module")
+def snapshot(prepared: Path) -> Iterator[Snapshot]:
     """The fleet; a name has what JSON and templates must escape."""
-    db = opened_at(fresh(tmp_path))
-    build_in_store(world(FLEET), db)
-    _rename(db, "cn2", '100%d "of" \\ Straße \u2028')
-    yield Index(db).snapshot()
-    db.dispose()
-
-
-def _rename(db: Database, provider: str, name: str) -> None:
-    uuid = ProviderUUID(provider_uuid(provider))
-    update_provider(db, uuid, name=name, parent_uuid=UNSET, may_reparent=False)
+    with copy_of(prepared) as db:
+        build_in_store(world(FLEET), db)
+        uuid, name = ProviderUUID(provider_uuid("cn2")), '100%d "of" \\ Straße \u2028'
+        update_provider(db, uuid, name=name, parent_uuid=UNSET, may_reparent=False)
+        yield Index(db).snapshot()
 
 
 def many_at_a_time(snapshot: Snapshot, parts: Collection[str]) -> list[Line]:

@@ -25,6 +25,9 @@ from tests.fresh import Fresh, opened_at
 from tests.index.checking import checked
 from tests.servers.statements import run
 
+#: Of a cluster nothing else is to be seen here: test_following.py has one.
+pytestmark = pytest.mark.engines("sqlite", "postgresql", "mariadb")
+
 ROOT, CHILD, OTHER, NEW = (ProviderUUID(str(UUID(int=number))) for number in range(1, 5))
 
 #: The columns of a provider that another program inserts with NEW as its UUID and its name.

@@ -175,7 +175,7 @@ def asked(client: Client, monkeypatch: pytest.MonkeyPatch, name: str, work: Work
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-@pytest.mark.parametrize("looks", [40, 2_000])
+@pytest.mark.parametrize("looks", [40, pytest.param(2_000, marks=pytest.mark.thorough)])
 def test_a_question_ends_with_its_budget(
     fleet: Client, monkeypatch: pytest.MonkeyPatch, name: str, looks: int
 ) -> None:
