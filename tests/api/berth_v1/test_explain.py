@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ import pytest
 
 from tests.api import configured
 from tests.api.claims import consumer
+from tests.api.wire import Rule, rules
 from tests.client import Client
 from tests.worlds import provider_uuid, world
 
@@ -27,88 +29,104 @@ REQUEST: Final[dict[str, Any]] = {
 }
 
 
+@rules(
+    """
+    an explanation has the stages, what would help, and the nearest hosts
+        POST /berth/v1/explain {request: {groups: {_A: {resources: {VCPU: 8},
+            required: [CUSTOM_FAST]}}}}
+        200 {revision: _, complete: true, verdict: used_up, summary: "No host fits now; 1 would with
+            nothing used. With VCPU 4 instead of 8 for _A, 2 hosts fit. Without trait CUSTOM_FAST
+            for _A, 1 host fits.",
+            hosts: {total: 4, pools: 1, fit: 0, fit_if_undrained: 0, fit_if_empty: 1},
+            stages: [{at: /groups/_A/resources/VCPU, text: VCPU 8 for _A, has: 3, if_empty: 2,
+                    alone: 1, left: 1},
+                {at: /groups/_A/required/0, text: trait CUSTOM_FAST for _A, alone: 2, left: 0}],
+            binding: [/groups/_A/resources/VCPU, /groups/_A/required/0],
+            relaxations: [{drop: [/groups/_A/resources/VCPU], hosts: 2, reduce_to: 4,
+                    hosts_reduced: 2}, {drop: [/groups/_A/required/0], hosts: 1}],
+            split_would_fit: 0, unknown: [], warnings: [],
+            request: {groups: {_A: {resources: {VCPU: 8}, required: [CUSTOM_FAST]}}},
+            nearest: [{host: {uuid: $cn1, name: cn1}, lacks: _},
+                {host: {uuid: $cn3, name: cn3}, lacks: [{at: /groups/_A/required/0,
+                    text: trait CUSTOM_FAST for _A}]},
+                {host: {uuid: $cn2, name: cn2}, lacks: [{at: /groups/_A/resources/VCPU,
+                    text: VCPU 8 for _A, asked: 8, possible: 4, reason: used, free: 4,
+                    provider: {uuid: $cn2, name: cn2}, capacity: 16, max_unit: 2147483647}]}]}
+
+    what fits needs no help
+        POST /berth/v1/explain {request: {query: "resources=VCPU:1"}}
+        200 {revision: _, complete: true, verdict: fits, summary: 3 hosts fit., hosts: _, stages: _,
+            unknown: [], warnings: [], binding: _, request: _}
+
+    a scenario is explained
+        POST /berth/v1/explain {request: {query: "resources=VCPU:8&required=CUSTOM_FAST"},
+            what_if: {nothing_used: true, $1}}
+        200 {verdict: $2, hosts: {total: $3, ...}, warnings: $4, ...}
+        | without_hosts: []         | fits  | 4 | []
+        | without_hosts: [cn2, cn9] | never | 3 | [{code: unknown_provider, reference: cn9,
+            at: /what_if/without_hosts/1}]
+
+    unknown names and references are explained with pointers into the normalised request
+        POST /berth/v1/explain {request: {groups: {"": {resources: {VCPU: $1},
+            required: [CUSTOM_FASST]}}, host: {in: [cn1, cn7]}}}
+        200 {verdict: unknown_name, unknown: [{at: /groups//required/0, kind: trait,
+            name: CUSTOM_FASST, did_you_mean: [CUSTOM_FAST], hosts: {CUSTOM_FAST: $2}}],
+            warnings: [{code: unknown_provider, at: /host/in/1, reference: cn7}],
+            hosts: {fit: $2, ...}, ...}
+        | 1 | 1
+        # The similar name may be of no use: cn1 has the trait, but not enough VCPU.
+        | 8 | 0
+
+    what no host could hold is named, whatever else is asked for
+        POST /berth/v1/explain {request: {query: "resources=VCPU:99,MEMORY_MB:1"}}
+        200 {verdict: never, summary: _, impossible: [{at: [/groups//resources/VCPU], kind: amount,
+            text: "No provider can give 99 VCPU at once; the most is 16.", most: 16}], ...}
+
+    a query may ask for more than any number that is stored
+        POST /berth/v1/explain {request: {query: "resources=VCPU:$1"}}
+        200 {verdict: never, ...}
+        POST /berth/v1/capacity {requests: {huge: {query: "resources=VCPU:$1"}}}
+        200 {flavors: {huge: {count: 0, ...}}, ...}
+        POST /berth/v1/candidates {request: {query: "resources=VCPU:$1"}}
+        200 {candidates: [], ...}
+        | 2147483648
+        | 9223372036854775808
+        | 9*400
+
+    each alternative is explained, in their order
+        POST /berth/v1/explain {request: {alternatives: [
+            {query: "resources=VCPU:8&required=CUSTOM_FAST"}, {query: "resources=VCPU:1"}]}}
+        200 {revision: _, complete: true, alternatives: [{verdict: used_up, ...},
+            {verdict: fits, ...}]}
+
+    candidates say why there are none, and only then, and only if asked
+        POST /berth/v1/explain {request: {query: "resources=VCPU:8&required=CUSTOM_FAST"}}
+        200 {summary: $s, stages: $t, nearest: $n, ...}
+        POST /berth/v1/candidates {request: {query: "resources=VCPU:8&required=CUSTOM_FAST"},
+            explain: true}
+        200 {explanation: {summary: $s, stages: $t, nearest: $n, ...}, ...}
+        POST /berth/v1/candidates {request: {query: "resources=VCPU:$1&required=CUSTOM_FAST"},
+            explain: $2}
+        200 {revision: _, candidates: _, complete: true, more: false, warnings: []}
+        POST /berth/v1/candidates {request: {alternatives: [
+            &r {query: "resources=VCPU:8&required=CUSTOM_FAST"}, *r]}, explain: true}
+        200 {explanation: {alternatives: [{verdict: used_up, ...}, {verdict: used_up, ...}], ...},
+            ...}
+        | 8 | false
+        | 1 | true
+    """
+)
+def test_explanations(rule: Rule, fleet: Client, names: Mapping[str, str]) -> None:
+    """The rows of the table."""
+    rule.check(fleet, names)
+
+
 def explained(client: Client, request: Any = REQUEST, **members: Any) -> dict[str, Any]:
     """The explanation of a request, which is no error."""
     answered = client.post(PATH, json={"request": request, **members})
     assert answered.status == 200, answered.text
     body: dict[str, Any] = answered.json
     return body
-
-
-def test_an_answer(fleet: Client) -> None:
-    """Every member of it."""
-    answer = explained(fleet)
-    assert answer.pop("revision").startswith("b1.")
-    cn1, cn2, cn3 = ({"uuid": provider_uuid(name), "name": name} for name in ("cn1", "cn2", "cn3"))
-    nearest = answer.pop("nearest")
-    assert [near["host"] for near in nearest] == [
-        *sorted((cn1, cn2), key=lambda host: host["uuid"]),
-        cn3,
-    ]
-    assert {
-        "host": cn3,
-        "lacks": [{"at": "/groups/_A/required/0", "text": "trait CUSTOM_FAST for _A"}],
-    } in nearest
-    assert {
-        "host": cn2,
-        "lacks": [
-            {
-                "at": "/groups/_A/resources/VCPU",
-                "text": "VCPU 8 for _A",
-                "asked": 8,
-                "possible": 4,
-                "reason": "used",
-                "provider": cn2,
-                "free": 4,
-                "capacity": 16,
-                "max_unit": 2147483647,
-            }
-        ],
-    } in nearest
-    assert answer == {
-        "complete": True,
-        "verdict": "used_up",
-        "summary": "No host fits now; 1 would with nothing used. With VCPU 4 instead of 8 for _A, 2"
-        " hosts fit. Without trait CUSTOM_FAST for _A, 1 host fits.",
-        "hosts": {"total": 4, "pools": 1, "fit": 0, "fit_if_undrained": 0, "fit_if_empty": 1},
-        "stages": [
-            {
-                "at": "/groups/_A/resources/VCPU",
-                "text": "VCPU 8 for _A",
-                "has": 3,
-                "if_empty": 2,
-                "alone": 1,
-                "left": 1,
-            },
-            {
-                "at": "/groups/_A/required/0",
-                "text": "trait CUSTOM_FAST for _A",
-                "alone": 2,
-                "left": 0,
-            },
-        ],
-        "binding": ["/groups/_A/resources/VCPU", "/groups/_A/required/0"],
-        "relaxations": [
-            {
-                "drop": ["/groups/_A/resources/VCPU"],
-                "hosts": 2,
-                "reduce_to": 4,
-                "hosts_reduced": 2,
-            },
-            {"drop": ["/groups/_A/required/0"], "hosts": 1},
-        ],
-        "split_would_fit": 0,
-        "unknown": [],
-        "warnings": [],
-        "request": REQUEST,
-    }
-
-
-def test_what_fits_needs_no_help(fleet: Client) -> None:
-    """Neither relaxations nor nearest hosts."""
-    answer = explained(fleet, {"groups": {"": {"resources": {"VCPU": 1}}}})
-    assert (answer["verdict"], answer["summary"]) == ("fits", "3 hosts fit.")
-    assert not {"relaxations", "split_would_fit", "nearest", "paint"} & set(answer)
 
 
 def test_hosts_whose_uuids_begin_alike_are_painted_in_their_order(tmp_path: Path) -> None:
@@ -132,6 +150,13 @@ def test_hosts_whose_uuids_begin_alike_are_painted_in_their_order(tmp_path: Path
 
 def test_only_what_is_wanted_is_explained(fleet: Client) -> None:
     """No relaxations, fewer hosts, and paint."""
+    whole = explained(fleet)
+    nearest = [*sorted(("cn1", "cn2"), key=provider_uuid), "cn3"]
+    assert [near["host"]["name"] for near in whole["nearest"]] == nearest
+    assert [each["hosts"] for each in whole["relaxations"]] == [2, 1]
+    assert [each["at"] for each in whole["stages"]] == whole["binding"]
+    never = explained(fleet, {"query": "resources=VCPU:99"})
+    assert never["impossible"][0]["text"] in never["summary"]
     answer = explained(fleet, relaxations=False, nearest_max=1, paint=True)
     assert "relaxations" not in answer
     assert len(answer["nearest"]) == 1
@@ -143,47 +168,6 @@ def test_only_what_is_wanted_is_explained(fleet: Client) -> None:
         "pool": 0,
     }
     assert explained(fleet, nearest_max=0)["nearest"] == []
-
-
-def test_a_scenario_is_explained(fleet: Client) -> None:
-    """With nothing used, one host fits; without it, none would."""
-    assert explained(fleet, what_if={"nothing_used": True})["verdict"] == "fits"
-    answer = explained(fleet, what_if={"nothing_used": True, "without_hosts": ["cn2", "cn9"]})
-    assert answer["hosts"]["total"] == 3
-    assert answer["verdict"] == "never"
-    assert answer["warnings"] == [
-        {"code": "unknown_provider", "at": "/what_if/without_hosts/1", "reference": "cn9"}
-    ]
-
-
-def test_unknown_names_and_references_are_explained(fleet: Client) -> None:
-    """With pointers into the normalised request."""
-    request = {
-        "groups": {"": {"resources": {"VCPU": 1}, "required": ["CUSTOM_FASST"]}},
-        "host": {"in": ["cn1", "cn7"]},
-    }
-    answer = explained(fleet, request)
-    assert answer["verdict"] == "unknown_name"
-    assert answer["unknown"] == [
-        {
-            "at": "/groups//required/0",
-            "kind": "trait",
-            "name": "CUSTOM_FASST",
-            "did_you_mean": ["CUSTOM_FAST"],
-            "hosts": {"CUSTOM_FAST": 1},
-        }
-    ]
-    assert answer["warnings"] == [
-        {"code": "unknown_provider", "at": "/host/in/1", "reference": "cn7"}
-    ]
-    assert answer["hosts"]["fit"] == 1
-
-
-def test_a_suggestion_is_shown_with_the_hosts_that_fit_with_it(fleet: Client) -> None:
-    """The similar name may be of no use: cn1 has the trait, but not enough VCPU."""
-    asking = {"groups": {"_A": {"resources": {"VCPU": 8}, "required": ["CUSTOM_FASST"]}}}
-    (unknown,) = explained(fleet, asking)["unknown"]
-    assert unknown["hosts"] == {"CUSTOM_FAST": 0}
 
 
 def test_a_host_that_is_named_comes_first_with_those_who_hold_what_it_lacks(fleet: Client) -> None:
@@ -212,67 +196,6 @@ def test_ten_of_those_who_hold_what_a_host_lacks_are_shown(fleet: Client) -> Non
     for uuid in uuids:
         assert fleet.delete(f"/allocations/{uuid}").status == 204
     assert seen == [(10, False), (10, True)]
-
-
-def test_what_no_host_could_hold_is_named(fleet: Client) -> None:
-    """The amount alone is impossible, whatever else is asked for."""
-    asking = {"groups": {"": {"resources": {"VCPU": 99, "MEMORY_MB": 1}}}}
-    answer = explained(fleet, asking)
-    assert answer["verdict"] == "never"
-    assert answer["impossible"] == [
-        {
-            "at": ["/groups//resources/VCPU"],
-            "kind": "amount",
-            "text": "No provider can give 99 VCPU at once; the most is 16.",
-            "most": 16,
-        }
-    ]
-    assert answer["impossible"][0]["text"] in answer["summary"]
-
-
-def test_a_query_may_ask_for_more_than_any_number_that_is_stored(fleet: Client) -> None:
-    """Beyond 64 bits, and beyond what a float can hold."""
-    for amount in (2**31, 2**63, 10**400):
-        request = {"query": f"resources=VCPU:{amount}"}
-        answer = fleet.post("/berth/v1/explain", json={"request": request})
-        assert (answer.status, answer.json["verdict"]) == (200, "never")
-        capacity = fleet.post("/berth/v1/capacity", json={"requests": {"huge": request}})
-        assert (capacity.status, capacity.json["flavors"]["huge"]["count"]) == (200, 0)
-        candidates = fleet.post("/berth/v1/candidates", json={"request": request})
-        assert (candidates.status, candidates.json["candidates"]) == (200, [])
-
-
-def test_a_query_is_explained_as_the_request_that_it_is(fleet: Client) -> None:
-    """Its limit counts nothing."""
-    answer = explained(fleet, {"query": "resources=VCPU:8&required=CUSTOM_FAST&limit=3"})
-    assert answer["request"] == {
-        "groups": {"": {"resources": {"VCPU": 8}, "required": ["CUSTOM_FAST"]}}
-    }
-    assert answer["warnings"] == [{"code": "limit_ignored", "at": "/request/query"}]
-
-
-def test_each_alternative_is_explained(fleet: Client) -> None:
-    """In their order."""
-    fits = {"groups": {"": {"resources": {"VCPU": 1}}}}
-    answer = explained(fleet, {"alternatives": [REQUEST, fits]})
-    assert sorted(answer) == ["alternatives", "complete", "revision"]
-    assert [each["verdict"] for each in answer["alternatives"]] == ["used_up", "fits"]
-
-
-def test_candidates_say_why_there_are_none(fleet: Client) -> None:
-    """Only then, and only if asked."""
-    path = "/berth/v1/candidates"
-    sent: dict[str, Any] = {"request": REQUEST, "explain": True}
-    answer = fleet.post(path, json=sent).json
-    due = explained(fleet)
-    del due["revision"]
-    assert answer["explanation"] == due
-    assert "explanation" not in fleet.post(path, json={**sent, "explain": False}).json
-    fits = {"groups": {"": {"resources": {"VCPU": 1}}}}
-    assert "explanation" not in fleet.post(path, json={**sent, "request": fits}).json
-    both = {"alternatives": [REQUEST, REQUEST]}
-    several = fleet.post(path, json={**sent, "request": both}).json["explanation"]
-    assert [each["verdict"] for each in several["alternatives"]] == ["used_up", "used_up"]
 
 
 GRAMMAR: Final[dict[str, Any]] = {
