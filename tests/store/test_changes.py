@@ -18,6 +18,8 @@ from berth.store.lookups import providers_by_uuid
 from berth.store.providers import create_provider, delete_provider
 from tests.store.together import together
 
+pytestmark = pytest.mark.engines("sqlite", "postgresql", "mariadb")
+
 #: Only there does a new provider get the id of a deleted one.
 where_ids_come_again = pytest.mark.engines("sqlite")
 

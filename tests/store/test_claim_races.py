@@ -57,6 +57,8 @@ from tests.store.fleet import (
 )
 from tests.store.together import race
 
+pytestmark = pytest.mark.engines("sqlite", "postgresql", "mariadb")
+
 #: Those on which somebody can write between two reads of a writer.
 SERVERS = pytest.mark.engines("postgresql", "mariadb", "galera")
 

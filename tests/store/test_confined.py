@@ -23,6 +23,8 @@ from berth.upkeep import schema
 from tests.store.fleet import add_provider, claim, consumer, held, holding, move, provider, restock
 from tests.store.together import in_background, race
 
+pytestmark = pytest.mark.engines("sqlite", "postgresql", "mariadb")
+
 
 @pytest.fixture(autouse=True)
 def hosts(db: Database) -> None:

@@ -29,6 +29,8 @@ from tests.servers.statements import run
 from tests.store.fleet import add_provider, move, provider
 from tests.store.together import race
 
+pytestmark = pytest.mark.engines("sqlite", "postgresql", "mariadb")
+
 RACK = DrainName("rack-7")
 
 

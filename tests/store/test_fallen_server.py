@@ -5,6 +5,7 @@ that is lost, and an index may have applied it.
 
 from __future__ import annotations
 
+import pytest
 from sqlalchemy import text
 
 from berth.index import Index
@@ -15,6 +16,8 @@ from berth.store.engine.project_deltas import ProjectDeltas
 from berth.store.engine.transaction import Tx
 from tests.index.checking import checked
 from tests.store.fleet import add_provider, claim, holding
+
+pytestmark = pytest.mark.engines("sqlite", "postgresql", "mariadb")
 
 
 def heads(db: Database) -> dict[int, int]:

@@ -106,6 +106,7 @@ def test_damage_of_berths_own_tables_is_told(
     assert snapshot.has_drained != ("berth_drains" in statement)
 
 
+@pytest.mark.engines("sqlite")
 def test_a_lost_identity_is_replaced_and_every_index_sees_a_new_one(
     db: Database, fresh_url: str
 ) -> None:

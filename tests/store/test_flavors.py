@@ -16,6 +16,8 @@ from berth.store.flavors import all_flavors, put_flavor
 from berth.upkeep import schema
 from tests.store.together import race
 
+pytestmark = pytest.mark.engines("sqlite", "postgresql", "mariadb")
+
 SMALL = Flavor('{"groups": {"": {"resources": {"VCPU": 1}}}}')
 
 

@@ -14,6 +14,8 @@ from berth.upkeep import schema
 from tests.store.fleet import aggregate
 from tests.store.together import race
 
+pytestmark = pytest.mark.engines("sqlite", "postgresql", "mariadb")
+
 
 def stored(db: Database) -> dict[str, dict[str, str]]:
     """All labels that the database has."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from functools import partial
 
+import pytest
+
 from berth.model.errors import (
     DuplicateProviderName,
     ParentNotFound,
@@ -16,6 +18,8 @@ from berth.store.providers import create_provider, delete_provider
 from berth.upkeep import schema
 from tests.store.fleet import add_provider, move, provider
 from tests.store.together import race
+
+pytestmark = pytest.mark.engines("sqlite", "postgresql", "mariadb")
 
 TURNS = range(0, 50, 10)
 
