@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import note
 from sqlalchemy import update
 
+from berth.api.berth_v1.expanding import expanded
+from berth.api.berth_v1.reading import read_request
+from berth.candidates.question import Question
 from berth.config import Settings
 from berth.edge.app import create_app
 from berth.index import Index, Snapshot
@@ -142,6 +145,12 @@ class Standing:
 
 #: Replaces the world by another, and gives it.
 Stand = Callable[[World | str], Standing]
+
+
+def question_of(request: Request, snapshot: Snapshot) -> Question:
+    """The request as a value of the product; it has no alternatives."""
+    (asked,) = expanded(read_request(request, ""), snapshot)
+    return asked.question
 
 
 def wants(groups: str, **members: Any) -> dict[str, Any]:

@@ -408,10 +408,11 @@ ROWS = {
         wants("VCPU=30/min:3,step:3"),
         {"drop": {VCPU: (1, 12)}},
     ),
-    # The second node of both hosts gives all, and so does the first one of the first host.
+    # The first two nodes of one host, the last two of the other one.
     "hosts of one shape that a split fits in different ways": Row(
-        "cn1\n  a1  VCPU=4\n  b1  VCPU=4\ncn2\n  a2  VCPU=4(used:1)\n  b2  VCPU=4",
-        wants("VCPU=4/"),
+        "cn1\n  a1  VCPU=3\n  b1  VCPU=3\n  c1  VCPU=3(used:3)\n"
+        "cn2\n  a2  VCPU=3(used:3)\n  b2  VCPU=3\n  c2  VCPU=3",
+        wants("VCPU=6/"),
         {"fit": 2},
     ),
     # --- Relations, and drains

@@ -6,18 +6,15 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from functools import partial
-from time import monotonic
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from berth.api import searching
-from berth.candidates import assignments, pool, ranking, shared_pools
+from berth.candidates import assignments, pool, ranking
 from berth.candidates import capacity as capacity_package
-from berth.candidates.capacity import fragments
+from berth.candidates.capacity import fragments, largest
+from berth.candidates.capacity import hosts as capacity_hosts
 from berth.candidates.capacity.branching import Steps
-from berth.edge import admission
 from tests.brute_order import strategy
 from tests.candidates.engine import ALL, Request, Stand, Standing, wants
 from tests.candidates.strategies import Body, new_consumer
@@ -266,91 +263,6 @@ def test_no_more_than_these_can_be_placed(
         assert place(most).status == 200
 
 
-GROUPS = {
-    "flat": wants("VCPU=1 MEMORY_MB=8"),
-    "shared": wants("VCPU=1 DISK_GB=3"),
-    "two groups": wants("_A VCPU=1; _B VCPU=2"),
-}
-#: Trees with several candidates each, hosts that are served by a pool, and plain ones.
-SEVERAL = f"""
-    cn1       MEMORY_MB=64(used:8)  @A
-      numa0   VCPU=6(used:1)
-      numa1   VCPU=5
-    cn2       VCPU=7(used:2)  MEMORY_MB=48  HW_NUMA_ROOT
-    cn3       VCPU=3  MEMORY_MB=96
-    disks     DISK_GB=40  {SHARES}  @A
-    cn4       VCPU=9(used:3)  MEMORY_MB=32  DISK_GB=20
-"""
-TURNS = "flat, flat, shared, flat, two groups, two groups, flat, shared, shared, flat, flat"
-
-
-# Packing shows what counts twice, because the next call scores the same host again; spreading
-# shows what does not count, because a host that is used looks empty.
-@pytest.mark.parametrize("by", ["spread", "pack", "random"])
-@pytest.mark.parametrize(
-    ("turns", "bounds"),
-    [
-        *((f"{each}, " * 9, {}) for each in GROUPS),
-        (TURNS, {}),
-        (TURNS, {"_POOLS_MAX": 1}),
-        (TURNS, {"_POOLS_MAX": 2}),
-        # "flat" and "shared" are kept together; "two groups" is kept alone, or not at all.
-        (TURNS, {"CANDIDATES_MAX": 9}),
-        (TURNS, {"CANDIDATES_MAX": 6}),
-    ],
-)
-def test_calls_after_each_other_get_what_they_would_if_each_searched_again(
-    stand: Stand, monkeypatch: pytest.MonkeyPatch, by: str, turns: str, bounds: dict[str, int]
-) -> None:
-    """The same candidates, and the same scores, as are shown first before each; however few
-    searches are kept for the next call."""
-    for name, most in bounds.items():
-        monkeypatch.setattr(shared_pools, name, most)
-    standing = stand(SEVERAL)
-    prefer = [{"weight": 3.5, "member_of": [aggregate_uuid("A")]}]
-    order = {"by": by, "weight": 2, "prefer": prefer, "seed": 5, "among": 512}
-    for number, kind in enumerate(filter(None, turns.split(", "))):
-        request = GROUPS[kind]
-        first = standing.ask("candidates", request=request, order=order, limit=1)["candidates"]
-        consumers = [new_consumer(f"c{number}")]
-        body = {"request": request, "consumers": consumers, "order": order, "explain": False}
-        answered = standing.client.post("/berth/v1/place", json=body)
-        if not first:
-            assert answered.json["errors"][0]["code"] == "berth.place.does_not_fit"
-            continue
-        (placement,) = answered.json["placements"].values()
-        for member in ("host", "allocations", "score"):
-            assert placement[member] == first[0][member]
-
-
-def test_the_time_and_the_limits_of_a_call_are_its_own(
-    stand: Stand, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The next call chooses from what a call has found whose time is over."""
-    standing, now = stand(SEVERAL), [monotonic()]
-    for clock in ("monotonic", "thread_time"):
-        monkeypatch.setattr(searching, clock, lambda: now[0])
-
-    monkeypatch.setattr(admission, "time", SimpleNamespace(monotonic=lambda: now[0]))
-
-    def place(*names: str) -> Any:
-        body = {
-            "request": GROUPS["flat"],
-            "consumers": [*map(new_consumer, names)],
-            "order": {"by": "pack", "seed": 5},
-            "max_per": {"host": 1},
-        }
-        return standing.client.post("/berth/v1/place", json=body)
-
-    assert place("a").status == 200
-    now[0] += 10_000
-    for names in ("bc", "def"):
-        answered = place(*names)
-        assert answered.status == 200
-        assert len({each["host"] for each in answered.json["placements"].values()}) == len(names)
-    assert place(*"ghijk").json["errors"][0]["at_most"] < 5
-
-
 def test_equal_candidates_of_a_host_come_in_their_order_after_each_choice(stand: Stand) -> None:
     """The host that was chosen is searched again, and its first node is still the first of those
     that score the same. Found by brute force, with BERTH_SEED=11 BERTH_EFFORT=12."""
@@ -414,16 +326,24 @@ APART = wants("_A VCPU=1; _B VCPU=1", apart="_A _B at provider")
         ("cn1  VCPU=8", wants("_A VCPU=1; _B VCPU=1"), 4),
         # One way takes more than another, and the second finds what the first has left.
         ("cn1\n  a  VCPU=5\n  b  VCPU=4", wants("_A VCPU=2; _B VCPU=1"), 3),
-        # 3 + 3, 2 + 2 and 2 + 2: parts need not be multiples of anything.
+        # 3, 3 and 2 + 1: parts need not be multiples of anything.
+        ("cn1\n  a  VCPU=3\n  b  VCPU=1\n  c  VCPU=1", wants("_A VCPU=2; _B VCPU=3/parts:3"), 1),
         ("cn1\n  a  VCPU=5\n  b  VCPU=5", wants("VCPU=3/"), 3),
     ],
 )
 def test_exactly_so_often_a_request_fits(
-    stand: Stand, drawing: str, request_: Request, most: int
+    stand: Stand, monkeypatch: pytest.MonkeyPatch, drawing: str, request_: Request, most: int
 ) -> None:
-    """What several ways, hosts and pools hold together."""
-    got = stand(drawing).ask("capacity", requests={"r": request_})["flavors"]["r"]
+    """What several ways, hosts and pools hold together; bounds are true also where the ways are too
+    many to list."""
+    standing = stand(drawing)
+    got = standing.ask("capacity", requests={"r": request_})["flavors"]["r"]
     assert (got["count"], got["at_most"]) == (most, most)
+    standing.forget()
+    for module in (capacity_hosts, largest):
+        monkeypatch.setattr(module, "WAYS_MAX", 1)
+    got = standing.ask("capacity", requests={"r": request_})["flavors"]["r"]
+    assert got["count"] <= most <= got["at_most"]
 
 
 def test_a_count_for_which_the_steps_did_not_suffice_is_not_exact(

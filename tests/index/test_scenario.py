@@ -3,21 +3,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
 
-from berth.candidates.question import Question
+from berth.candidates import find_candidates
+from berth.candidates.request import CandidatesRequest, RequestGroup, ResponseForm, SearchSettings
 from berth.index.scenario import AddedHosts, AssumedRatio, Scenario, imagine, nothing_used
 from berth.index.snapshot import Location, Snapshot
 from berth.model.budget import Budget
 from berth.model.errors import SearchGaveUp
 from berth.model.ids import AggregateUUID, ProviderId
 from tests.candidates.engine import snapshot_of
-from tests.candidates.questions import Asked, group, question
 from tests.worlds import aggregate_uuid, provider_uuid, world
 
 FLEET = world("""
@@ -29,8 +31,6 @@ FLEET = world("""
       numa3   VCPU=4
     pool      DISK_GB=100(used:90)  MISC_SHARES_VIA_AGGREGATE  @A
 """)
-
-MEMORY = question(groups={"": group("MEMORY_MB=100")})
 
 
 @pytest.fixture
@@ -47,14 +47,26 @@ def at(snapshot: Snapshot, name: str) -> Location:
     return location
 
 
-def hosts(snapshot: Snapshot, asked: Question) -> list[str]:
+def hosts(snapshot: Snapshot, asked: CandidatesRequest) -> list[str]:
     """The names of the hosts that fit."""
-    return Asked(snapshot).hosts(asked)
+    form = ResponseForm(
+        allocations_as_list=False, traits=True, all_classes=True, trees=True, mappings=True
+    )
+    answer = find_candidates(snapshot, asked, settings=SearchSettings(), form=form, rng=Random(0))
+    summaries = json.loads(bytes(answer))["provider_summaries"].values()
+    names = {
+        block.uuid(0, row): json.loads(block.names.item(0, row))
+        for _, block in snapshot.occupied()
+        for row in range(block.rows)
+    }
+    roots = {each["root_provider_uuid"] for each in summaries if each["traits"] == []}
+    return sorted(names[uuid] for uuid in roots)
 
 
-def wants(amounts: str) -> Question:
-    """A question for amounts of the unsuffixed group."""
-    return question(groups={"": group(amounts)})
+def wants(amounts: str) -> CandidatesRequest:
+    """A request for amounts of the unsuffixed group."""
+    pairs = (each.split("=") for each in amounts.split())
+    return CandidatesRequest((RequestGroup("", tuple((name, int(n)) for name, n in pairs)),))
 
 
 def test_nothing_is_used(fleet: Snapshot) -> None:
@@ -106,9 +118,7 @@ def test_added_hosts_are_copies_with_nothing_used(fleet: Snapshot) -> None:
     scenario = imagine(fleet, Scenario(added=[AddedHosts(at(fleet, "numa1"), 2)]))
     assert hosts(scenario, wants("VCPU=4")) == ["cn1#1", "cn1#2", "cn3"]
     assert hosts(scenario, wants("VCPU=4 DISK_GB=10")) == ["cn1#1", "cn1#2", "cn3"]
-    assert Asked(scenario).candidates(wants("VCPU=4 MEMORY_MB=1024"))[0] == (
-        "cn1#1:MEMORY_MB=1024 numa1#1:VCPU=4"
-    )
+    assert hosts(scenario, wants("VCPU=4 MEMORY_MB=1024")) == ["cn1#1", "cn1#2", "cn3"]
 
 
 def test_further_copies_of_a_tree_are_numbered_on(fleet: Snapshot) -> None:
