@@ -89,46 +89,36 @@ def asking(stand: Stand) -> Asking:
     return about
 
 
-@ASKED_BETWEEN
-def test_a_trait_that_comes_in_place_of_another_has_its_own_name(
-    asking: Asking, asked_between: bool
-) -> None:
-    """A trait is deleted, and a new one gets its id: the summary has the new name."""
-    api = asking("resources=VCPU:1")
-    api.send("PUT", "/traits/CUSTOM_OLD")
-    api.put("traits", ["CUSTOM_OLD"])
-    assert api.summary()["traits"] == ["CUSTOM_OLD"]
-    for method, path in (
-        ("DELETE", f"/resource_providers/{HOST}/traits"),
-        ("DELETE", "/traits/CUSTOM_OLD"),
-        ("PUT", "/traits/CUSTOM_NEW"),
-    ):
-        api.send(method, path)
-        if asked_between:
-            assert api.summary()["traits"] == []
-    api.put("traits", ["CUSTOM_NEW"])
-    assert api.summary()["traits"] == ["CUSTOM_NEW"]
+#: Traits and classes of a provider: how they are written, taken away, and shown.
+KINDS = pytest.mark.parametrize("kind", ["traits", "resource_classes"])
 
 
 @ASKED_BETWEEN
-def test_a_class_that_comes_in_place_of_another_has_its_own_name(
-    asking: Asking, asked_between: bool
+@KINDS
+def test_what_comes_in_place_of_another_has_its_own_name(
+    asking: Asking, asked_between: bool, kind: str
 ) -> None:
-    """A class is deleted, and a new one gets its id: the summary has the new name."""
+    """A trait or a class is deleted, and a new one gets its id: the summary has the new name."""
     api = asking("resources=VCPU:1")
-    api.send("PUT", "/resource_classes/CUSTOM_OLD")
-    api.put("inventories", {"VCPU": {"total": 8}, "CUSTOM_OLD": {"total": 4}})
-    assert api.summary()["resources"].keys() == {"VCPU", "CUSTOM_OLD"}
-    for method, path in (
-        ("DELETE", f"/resource_providers/{HOST}/inventories/CUSTOM_OLD"),
-        ("DELETE", "/resource_classes/CUSTOM_OLD"),
-        ("PUT", "/resource_classes/CUSTOM_NEW"),
-    ):
-        api.send(method, path)
-        if asked_between:
-            assert api.summary()["resources"].keys() == {"VCPU"}
-    api.put("inventories", {"VCPU": {"total": 8}, "CUSTOM_NEW": {"total": 4}})
-    assert api.summary()["resources"].keys() == {"VCPU", "CUSTOM_NEW"}
+    part = "traits" if kind == "traits" else "inventories"
+
+    def have(*names: str) -> None:
+        totals = {name: {"total": 4} for name in names}
+        api.put(part, [*names] if kind == "traits" else {"VCPU": {"total": 8}, **totals})
+
+    def shown() -> set[str]:
+        summary = api.summary()
+        return {*summary["traits"], *summary["resources"]} - {"VCPU"}
+
+    api.send("PUT", f"/{kind}/CUSTOM_OLD")
+    have("CUSTOM_OLD")
+    assert shown() == {"CUSTOM_OLD"}
+    have()
+    for method, name in (("DELETE", "CUSTOM_OLD"), ("PUT", "CUSTOM_NEW")):
+        assert not asked_between or shown() == set()
+        api.send(method, f"/{kind}/{name}")
+    have("CUSTOM_NEW")
+    assert shown() == {"CUSTOM_NEW"}
 
 
 def test_a_renamed_class_has_its_new_name_everywhere(asking: Asking, stand: Stand) -> None:
@@ -166,37 +156,29 @@ def test_a_name_that_is_gone_is_unknown(asking: Asking, path: str, question: str
     assert api.status() == 200
 
 
-def test_a_trait_made_again_is_another(asking: Asking) -> None:
-    """A trait is deleted and created again; a provider with the trait that got its old id in
-    between does not match."""
-    api = asking("resources=VCPU:1&required=CUSTOM_IT")
+@KINDS
+def test_what_is_made_again_is_another(asking: Asking, kind: str) -> None:
+    """A trait or a class is deleted and created again; a provider with the one that got its old id
+    in between does not match."""
+    of_traits = kind == "traits"
+    api = asking("resources=VCPU:1&required=CUSTOM_IT" if of_traits else "resources=CUSTOM_IT:1")
     api.host("other", VCPU=8)
-    api.send("PUT", "/traits/CUSTOM_IT")
-    api.put("traits", ["CUSTOM_IT"])
-    assert api.hosts() == {"host"}
-    api.put("traits", [])
-    api.send("DELETE", "/traits/CUSTOM_IT")
-    for name in ("CUSTOM_THIEF", "CUSTOM_IT"):
-        api.send("PUT", f"/traits/{name}")
-    api.put("traits", ["CUSTOM_THIEF"])
-    api.put("traits", ["CUSTOM_IT"], uuid=provider_uuid("other"))
-    assert api.hosts() == {"other"}
 
+    def have(host: str, *names: str) -> None:
+        totals = {name: {"total": 8} for name in ("VCPU", *names)}
+        part, value = ("traits", [*names]) if of_traits else ("inventories", totals)
+        api.put(part, value, uuid=provider_uuid(host))
 
-def test_a_class_made_again_is_another(asking: Asking) -> None:
-    """A class is deleted and created again; a provider with the class that got its old id in
-    between does not match."""
-    api = asking("resources=CUSTOM_IT:1")
-    api.send("PUT", "/resource_classes/CUSTOM_IT")
-    api.host("other", CUSTOM_IT=8)
-    assert api.hosts() == {"other"}
-    api.put("inventories", {}, uuid=provider_uuid("other"))
-    api.send("DELETE", "/resource_classes/CUSTOM_IT")
-    for name in ("CUSTOM_THIEF", "CUSTOM_IT"):
-        api.send("PUT", f"/resource_classes/{name}")
-    api.put("inventories", {"CUSTOM_THIEF": {"total": 8}}, uuid=provider_uuid("other"))
-    api.put("inventories", {"CUSTOM_IT": {"total": 8}})
+    api.send("PUT", f"/{kind}/CUSTOM_IT")
+    have("host", "CUSTOM_IT")
     assert api.hosts() == {"host"}
+    have("host")
+    api.send("DELETE", f"/{kind}/CUSTOM_IT")
+    for name in ("CUSTOM_THIEF", "CUSTOM_IT"):
+        api.send("PUT", f"/{kind}/{name}")
+    have("host", "CUSTOM_THIEF")
+    have("other", "CUSTOM_IT")
+    assert api.hosts() == {"other"}
 
 
 @pytest.mark.parametrize("sign", ["", "!"])
