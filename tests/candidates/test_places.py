@@ -326,8 +326,7 @@ APART = wants("_A VCPU=1; _B VCPU=1", apart="_A _B at provider")
         ("cn1  VCPU=8", wants("_A VCPU=1; _B VCPU=1"), 4),
         # One way takes more than another, and the second finds what the first has left.
         ("cn1\n  a  VCPU=5\n  b  VCPU=4", wants("_A VCPU=2; _B VCPU=1"), 3),
-        # 3, 3 and 2 + 1: parts need not be multiples of anything.
-        ("cn1\n  a  VCPU=3\n  b  VCPU=1\n  c  VCPU=1", wants("_A VCPU=2; _B VCPU=3/parts:3"), 1),
+        # 3, 3 and 2 + 2.
         ("cn1\n  a  VCPU=5\n  b  VCPU=5", wants("VCPU=3/"), 3),
     ],
 )
@@ -355,6 +354,14 @@ def test_a_count_for_which_the_steps_did_not_suffice_is_not_exact(
     got = standing.ask("capacity", requests={"r": APART})["flavors"]["r"]
     assert got["count"] < 7 <= got["at_most"]
     assert not got["exact"]
+
+
+def test_parts_are_no_multiples_of_what_another_group_takes(stand: Stand) -> None:
+    """Two fit, if both pairs are left to _A; a part of _B may be one."""
+    ones = "\n".join(f"  one{number}  VCPU=1" for number in range(6))
+    standing = stand(f"cn1\n  pair0  VCPU=2\n  pair1  VCPU=2\n{ones}")
+    request = wants("_A VCPU=2; _B VCPU=3/parts:3")
+    assert standing.ask("capacity", requests={"r": request})["flavors"]["r"]["at_most"] >= 2
 
 
 @pytest.mark.parametrize(
