@@ -95,6 +95,8 @@ ROWS = {
     "exactly max_unit": units("max:4", 4, both=True),
     "exactly what is free": units("used:5", 3, both=True),
     "more than is free": units("used:5", 4),
+    "half a unit by the ratio": Row("host  VCPU=7(ratio:1.5)", "resources=VCPU:11", 0),
+    "whole units by the ratio": Row("host  VCPU=7(ratio:1.5)", "resources=VCPU:10", 1),
     "the largest amount": Row(
         f"host  VCPU={MAX_INT}", f"resources=VCPU:{MAX_INT}", [f"host:VCPU={MAX_INT} <=host>"]
     ),

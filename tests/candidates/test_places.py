@@ -283,6 +283,29 @@ def test_equal_candidates_of_a_host_come_in_their_order_after_each_choice(stand:
         ]
 
 
+@pytest.mark.parametrize(
+    ("drawing", "order", "hosts"),
+    [
+        # The others have room too, if few are scored.
+        ("\n".join(f"cn{n}  VCPU=1" for n in range(8)), {"by": "spread", "among": 1}, 4),
+        # The first costs no room for the flavor, and a second one beside it would.
+        (
+            "\n".join(f"cn{n}  VCPU=5" for n in range(4)),
+            {"by": "preserve", "preserve": {"large": 1}},
+            4,
+        ),
+    ],
+)
+def test_consumers_are_spread_over_hosts(
+    stand: Stand, drawing: str, order: Body, hosts: int
+) -> None:
+    """Each of four is on a host of its own."""
+    standing = stand(replace(world(drawing), flavors={"large": wants("VCPU=4")}))
+    consumers = [new_consumer(f"c{number}") for number in range(4)]
+    answer = standing.ask("place", request=ONE_VCPU, consumers=consumers, order=order)
+    assert len({each["host"] for each in answer["placements"].values()}) == hosts
+
+
 # --- Counts
 
 FILLED = f"cn1  VCPU=9  @A\ncn2  VCPU=9  @A\npool  DISK_GB=100  CUSTOM_VF=3  {SHARES}  @A"
@@ -365,27 +388,33 @@ def test_parts_are_no_multiples_of_what_another_group_takes(stand: Stand) -> Non
 
 
 @pytest.mark.parametrize(
-    ("drawing", "request_", "due"),
+    ("drawing", "request_", "usable", "due"),
     [
         # A host that can only give three at a time cannot give two.
-        ("cn1  VCPU=8(used:2,step:3)", wants("_A VCPU=2/min:2"), 6),
+        ("cn1  VCPU=8(used:2,step:3)", wants("_A VCPU=2/min:2"), 0, 6),
         # Only the host with most room is looked at first, and it lacks the trait.
         (
             "cn1\n  numa0  VCPU=9\ncn2\n  numa1  VCPU=4  CUSTOM_T",
             wants("VCPU=1 CUSTOM_T"),
-            4,
+            *(4, 4),
         ),
         # One provider serves both: next to the one that _A takes, _B could have seven.
-        ("cn1  VCPU=8", wants("_A VCPU=1; _B VCPU=3"), 7),
+        ("cn1  VCPU=8", wants("_A VCPU=1; _B VCPU=3"), 8, 7),
     ],
 )
 def test_the_largest_amount(
-    stand: Stand, monkeypatch: pytest.MonkeyPatch, drawing: str, request_: Request, due: int
+    stand: Stand,
+    monkeypatch: pytest.MonkeyPatch,
+    drawing: str,
+    request_: Request,
+    usable: int,
+    due: int,
 ) -> None:
-    """That any one group could ask for, all else as it is (4.3)."""
+    """That any one group could ask for, all else as it is; and how much all of them can use (4.3)."""
     monkeypatch.setattr(fragments, "_FIRST", 1)
     got = stand(drawing).ask("capacity", requests={"r": request_})["flavors"]["r"]
-    assert got["classes"]["VCPU"]["largest"] == due
+    of_class = got["classes"]["VCPU"]
+    assert (of_class["usable"], of_class["largest"]) == (usable, due)
 
 
 @pytest.mark.parametrize(
