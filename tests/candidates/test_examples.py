@@ -89,6 +89,9 @@ ROWS = {
     # --- Units: of the second host, and of several groups together
     "less than min_unit": units("min:4", 3),
     "exactly min_unit": units("min:4", 4, both=True),
+    "less than the min_unit of another host": Row(
+        "one  VCPU=8(min:4)\ntwo  VCPU=8(min:5)", "resources=VCPU:4", ["one:VCPU=4 <=one>"]
+    ),
     "no multiple of step_size": units("step:3", 4),
     "a multiple of step_size": units("step:3", 3, both=True),
     "more than max_unit": units("max:4", 5),

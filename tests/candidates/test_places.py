@@ -410,7 +410,7 @@ def test_the_largest_amount(
     usable: int,
     due: int,
 ) -> None:
-    """That any one group could ask for, all else as it is; and how much all of them can use (4.3)."""
+    """That any one group could ask for, all else as it is; and what all of them can use (4.3)."""
     monkeypatch.setattr(fragments, "_FIRST", 1)
     got = stand(drawing).ask("capacity", requests={"r": request_})["flavors"]["r"]
     of_class = got["classes"]["VCPU"]
