@@ -50,13 +50,6 @@ _STOCK: Final = text("""
     JOIN resource_classes rc ON rc.id = i.resource_class_id
 """)
 
-_REMEMBERED: Final = text("""
-    SELECT rp.uuid, rc.name, u.used
-    FROM berth_usages u
-    JOIN resource_providers rp ON rp.id = u.resource_provider_id
-    JOIN resource_classes rc ON rc.id = u.resource_class_id
-""")
-
 _HELD: Final = text("""
     SELECT a.consumer_id, c.generation, rp.uuid, rc.name, a.used
     FROM allocations a
@@ -65,24 +58,13 @@ _HELD: Final = text("""
     JOIN resource_classes rc ON rc.id = a.resource_class_id
 """)
 
-#: What projects use, by resource class and, as class -1, in consumers: from the allocations.
-_USED_BY_PROJECTS: Final = text("""
-    SELECT c.project_id, c.user_id, c.consumer_type_id, a.resource_class_id, a.used, c.uuid
-    FROM allocations a
-    JOIN consumers c ON c.uuid = a.consumer_id
-""")
-
-_COUNTED_FOR_PROJECTS: Final = text("""
-    SELECT project_id, user_id, consumer_type_id, first_class, used_0, used_1, used_2, used_3
-    FROM berth_project_usages
-""")
-
 #: (provider, resource class)
 _Place = tuple[str, str]
 
 
 def database_faults(url: str, history: History) -> list[str]:
-    """The faults of the database at the end of a history, without using any index."""
+    """The faults of the database at the end of a history: those that `berth db check` finds, and
+    those that only the history tells."""
     db = open_database(url)
     try:
         faults = schema.check(db)
@@ -97,48 +79,13 @@ def _faults(connection: Connection, history: History) -> Iterator[str]:
     capacities: dict[_Place, float] = {
         (provider, name): capacity for provider, name, capacity in connection.execute(_STOCK)
     }
-    remembered: dict[_Place, int] = {
-        (provider, name): used for provider, name, used in connection.execute(_REMEMBERED)
-    }
     used: Counter[_Place] = Counter()
     consumers: dict[str, tuple[int | None, set[tuple[str, str, int]]]] = {}
     for consumer, generation, provider, name, amount in connection.execute(_HELD):
         used[provider, name] += amount
         consumers.setdefault(consumer, (generation, set()))[1].add((provider, name, amount))
-    yield from _sum_faults(used, remembered, capacities)
-    yield from _project_faults(connection)
     yield from _capacity_faults(used, capacities, history)
     yield from _consumer_faults(consumers, history)
-
-
-def _sum_faults(
-    used: Mapping[_Place, int],
-    remembered: Mapping[_Place, int],
-    capacities: Mapping[_Place, float],
-) -> Iterator[str]:
-    """Each inventory, and nothing else, has a usage that is the sum of its allocations."""
-    for place in sorted(used.keys() | remembered.keys() | capacities.keys()):
-        if place not in capacities:
-            yield f"{place}: {used.get(place, 0)} used, and there is no inventory"
-        elif remembered.get(place) != used.get(place, 0):
-            yield f"{place}: {remembered.get(place)} remembered, {used.get(place, 0)} allocated"
-
-
-def _project_faults(connection: Connection) -> Iterator[str]:
-    """The counters of a project, user and type equal the sums of their consumers' allocations."""
-    allocated: Counter[tuple[int, int, int, int]] = Counter()
-    consumers: set[tuple[int, int, int, str]] = set()
-    for project, user, kind, name, used, uuid in connection.execute(_USED_BY_PROJECTS):
-        allocated[project, user, kind or 0, name] += used
-        consumers.add((project, user, kind or 0, uuid))
-    allocated.update((project, user, kind, -1) for project, user, kind, _ in consumers)
-    counted: Counter[tuple[int, int, int, int]] = Counter()
-    for project, user, kind, first, *counters in connection.execute(_COUNTED_FOR_PROJECTS):
-        for place, used in enumerate(counters):
-            counted[project, user, kind, first + place] += used
-    for key in sorted(allocated.keys() | counted.keys()):
-        if counted[key] != allocated[key]:
-            yield f"project counter {key}: {counted[key]}, and {allocated[key]} allocated"
 
 
 def _capacity_faults(
