@@ -9,17 +9,16 @@ from pathlib import Path
 import pytest
 
 from berth import config
-from berth.edge.app import create_app
 from berth.index import Index
 from berth.store.engine.opening import DatabaseOptions, open_database
-from tests.client import Client
-from tests.proof.faults.requests import build
+from tests.proof.faults.requests import World
 from tests.proof.faults.stage import Play
+from tests.proof.model.in_process import worker
 
 
 @pytest.fixture(scope="session")
 def play(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Play:
-    """The world of `requests.build` as a file to copy, and the settings of its service."""
+    """The world of this run as a file to copy, and the settings of its service."""
     folder = tmp_path_factory.mktemp("play")
     path = Path(shutil.copy(prepared, folder / "world.db"))
     placement_conf = folder / "placement.conf"
@@ -28,6 +27,8 @@ def play(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Play:
     )
     settings = config.read_settings(config.load([str(placement_conf)]))
     database = open_database(f"sqlite:///{path}", options=DatabaseOptions(synchronous=False))
-    build(Client.of(create_app(settings, database, Index(database))))
+    world, ask = World(), worker(settings, database, Index(database))
+    for step in world.made:
+        assert ask(step).status < 300, step
     database.dispose()
-    return Play(path, settings)
+    return Play(path, settings, world)

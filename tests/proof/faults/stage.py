@@ -15,27 +15,29 @@ from typing import Any
 from sqlalchemy.util import LRUCache
 
 from berth.config import Settings
-from berth.edge.app import create_app
 from berth.index import Index
 from berth.model.errors import BerthError
 from berth.store.engine.database import Database
 from berth.store.engine.opening import DatabaseOptions, open_database
-from tests.client import Client
+from compare.script.step import Step, request
 from tests.index.checking import check_snapshot, checked, used_amounts
 from tests.proof.faults.contents import Contents, contents, wrong_sums
 from tests.proof.faults.driver import Fault, Saboteur, sabotage
-from tests.proof.faults.requests import Request
+from tests.proof.faults.requests import World
+from tests.proof.model.in_process import worker as asking
+from tests.proof.model.judge import Send, comparable
 
 #: What a worker writes first, where nothing else is said.
-WARM_UP = Request("write for the first time", "PUT", "/traits/CUSTOM_WARM")
+WARM_UP = request("PUT", "/traits/CUSTOM_WARM")
 
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """The world as a file, and the settings of its service."""
+    """The world as a file, the settings of its service, and what may be asked."""
 
-    world: Path
+    file: Path
     settings: Settings
+    world: World
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,9 @@ class Worker:
     settings: Settings
 
     @cached_property
-    def client(self) -> Client:
-        """A client of its application."""
-        return Client.of(create_app(self.settings, self.database, self.index))
+    def ask(self) -> Send:
+        """Sends a request to its application."""
+        return asking(self.settings, self.database, self.index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,22 +103,22 @@ class Answer:
         return self.status == 503 and self.body in ("placement.undefined_code", None)
 
     def __str__(self) -> str:
-        return f"{self.status} {self.body}"
+        return f"{self.status} {str(self.body)[:1000]}"
 
 
-def send(request: Request, worker: Worker) -> Answer:
+def send(step: Step, worker: Worker) -> Answer:
     """Send a request to a worker; of an error only status and code are kept."""
-    response = request.send(worker.client)
-    body = response.json
+    response = worker.ask(step)
+    body = comparable(response.json)
     if response.status >= 400:
         body = body["errors"][0].get("code")
     return Answer(response.status, body, response.headers.get("location"))
 
 
-def broken(stage: Stage, request: Request, nth: int, fault: Fault) -> tuple[Answer, str | None]:
+def broken(stage: Stage, step: Step, nth: int, fault: Fault) -> tuple[Answer, str | None]:
     """The response to a request whose n-th call fails, and that call; None if there are fewer."""
     stage.saboteur.arm(nth, fault)
-    answer = send(request, stage.sabotaged)
+    answer = send(step, stage.sabotaged)
     stage.saboteur.disarm()
     return answer, stage.saboteur.struck
 
@@ -129,7 +131,7 @@ def staged(play: Play, *, cold: bool = False) -> Iterator[Stage]:
         cold: the sabotaged worker has not written yet, and has no row in the clock.
     """
     with TemporaryDirectory() as folder:
-        path = Path(shutil.copy(play.world, Path(folder) / "berth.db"))
+        path = Path(shutil.copy(play.file, Path(folder) / "berth.db"))
         database = _opened(path)
         saboteur = sabotage(database)
         sabotaged, other = _worker(database, play), _worker(_opened(path), play)

@@ -13,10 +13,9 @@ from berth.store.engine.database import Database
 from berth.store.engine.transaction import Change, Tx
 from tests.proof.faults import test_shared, test_writes
 from tests.proof.faults.driver import FAULTS
-from tests.proof.faults.requests import WRITES
 from tests.proof.faults.stage import Play
 
-(CLAIM,) = (request for request in WRITES if request.name == "claim for a new consumer")
+CLAIM = test_shared.PARTS[0].write
 DISK_ERROR, ANSWER_LOST = (
     next(fault for fault in FAULTS if fault.name == name) for name in ("disk error", "answer lost")
 )

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from compare.script.step import Step, request, uid
 from tests.e2e.serving import PATIENCE
 from tests.effort import repeat_with
 from tests.proof.faults.driver import (
@@ -25,15 +26,7 @@ from tests.proof.faults.driver import (
     Strikes,
     Turns,
 )
-from tests.proof.faults.requests import (
-    FIRST,
-    NEW_CONSUMER,
-    SECOND,
-    SPARE,
-    THIRD,
-    Request,
-    claim,
-)
+from tests.proof.faults.requests import at, claim
 from tests.proof.faults.stage import Answer, Play, Stage, Worker, send, staged
 
 #: More calls than they make together: a loop that gets there would never end.
@@ -44,40 +37,17 @@ CALLS_MAX = 300
 class Part:
     """One of the writes, and a read that shows whether it took place."""
 
-    write: Request
-    look: Request
+    write: Step
+    look: Step
 
 
-def at(consumer: str) -> Request:
-    """A read of a consumer's allocations."""
-    return Request("look", "GET", f"/allocations/{consumer}")
-
-
-#: In the order in which they come; none of them touches what another is looked at by.
+#: In the order in which they come; none of them touches what another is looked at by: a claim, one
+#: that does not fit, a release, and a move.
 PARTS = [
-    Part(
-        Request(
-            "claim",
-            "PUT",
-            f"/allocations/{NEW_CONSUMER}",
-            claim({SPARE: {"VCPU": 2}}, seen=None),
-        ),
-        at(NEW_CONSUMER),
-    ),
-    Part(
-        Request(
-            "a claim that does not fit",
-            "PUT",
-            f"/allocations/{FIRST}",
-            claim({SPARE: {"VCPU": 9}}, seen=1),
-        ),
-        at(FIRST),
-    ),
-    Part(Request("release", "DELETE", f"/allocations/{SECOND}"), at(SECOND)),
-    Part(
-        Request("move", "PUT", f"/allocations/{THIRD}", claim({SPARE: {"VCPU": 6}}, seen=1)),
-        at(THIRD),
-    ),
+    Part(claim("new", {"spare": 2}, seen=None), at("new")),
+    Part(claim("first", {"spare": 9}, seen=1), at("first")),
+    Part(request("DELETE", f"/allocations/{uid('second')}"), at("second")),
+    Part(claim("third", {"spare": 6}, seen=1), at("third")),
 ]
 
 #: Every statement in the two ways that end the transaction of all; what else can happen, where a
@@ -177,18 +147,18 @@ def _without_generations(body: object) -> object:
     return body
 
 
-def send_together(worker: Worker, requests: Sequence[Request]) -> list[Answer]:
+def send_together(worker: Worker, steps: Sequence[Step]) -> list[Answer]:
     """Send requests that all wait for the same transaction, in this order."""
     queue = worker.database._writes
     # As if somebody were about to commit, and then handed over to the first of them.
     queue._is_led = True
-    with ThreadPoolExecutor(len(requests)) as pool:
+    with ThreadPoolExecutor(len(steps)) as pool:
         asked: list[Future[Answer]] = []
-        for request in requests:
-            asked.append(pool.submit(send, request, worker))
+        for step in steps:
+            asked.append(pool.submit(send, step, worker))
             deadline = time.monotonic() + PATIENCE
             while len(queue._waiting) < sum(not future.done() for future in asked):
-                assert time.monotonic() < deadline, f"{request} neither waits nor ends"
+                assert time.monotonic() < deadline, f"{step} neither waits nor ends"
                 time.sleep(0)
         if queue._waiting:
             queue._waiting[0].wake()

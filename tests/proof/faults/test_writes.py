@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from compare.script.step import Step, request
 from tests.effort import repeat_with, some_of
 from tests.proof.faults.contents import Contents, difference
 from tests.proof.faults.driver import (
@@ -24,14 +25,21 @@ from tests.proof.faults.driver import (
     Turns,
     in_short,
 )
-from tests.proof.faults.requests import WRITES, Request
+from tests.proof.faults.requests import REFUSED, WRITES, Name
 from tests.proof.faults.stage import Answer, Play, Stage, broken, send, staged
 
 #: More calls than any request makes: a loop that gets there would never end.
 CALLS_MAX = 300
 
+
+def name_of(name: Name) -> str:
+    """An operation, as the id of a test."""
+    method, path, since = name
+    return f"{method} {path} {since}"
+
+
 #: What is sent afterwards, to see that the worker is well again.
-LATER = Request("define another trait", "PUT", "/traits/CUSTOM_LATER")
+LATER = request("PUT", "/traits/CUSTOM_LATER")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,24 +53,31 @@ class Truth:
     calls: tuple[str, ...]
 
 
-@pytest.mark.parametrize("request_", WRITES, ids=str)
-def test_a_write_happens_wholly_or_not_at_all(play: Play, request_: Request) -> None:
+@pytest.mark.parametrize("name", WRITES, ids=name_of)
+def test_a_write_happens_wholly_or_not_at_all(play: Play, name: Name) -> None:
     """The n-th call fails, for each n of this run, in a worker that has written before."""
-    _fail_with(_wrong_with_some_faults(play, request_, cold=False))
+    _fail_with(_wrong_with_some_faults(play, play.world.write(name), cold=False))
+
+
+@pytest.mark.parametrize("name", REFUSED, ids=name_of)
+def test_a_write_that_is_refused_does_nothing(play: Play, name: Name) -> None:
+    """Whatever fails before that."""
+    refused = play.world.write(name, is_refused=True)
+    _fail_with(_wrong_with_some_faults(play, refused, cold=False))
 
 
 def test_the_first_write_of_a_worker_too(play: Play) -> None:
     """It first gets a row in the clock, in a commit of its own."""
-    (request,) = (request for request in WRITES if request.name == "move a consumer")
-    _fail_with(_wrong_with_some_faults(play, request, cold=True))
+    claim = play.world.write(("PUT", "/allocations/{consumer_uuid}", 0))
+    _fail_with(_wrong_with_some_faults(play, claim, cold=True))
 
 
-def _wrong_with_some_faults(play: Play, request: Request, *, cold: bool) -> Iterator[str]:
-    truth = undisturbed(play, request, cold=cold)
-    for fault in some_of(FAULTS, request.name):
-        turns = Turns.of(fault, request.name, truth.calls)
-        for wrong in wrong_outcomes(play, request, fault, truth, turns=turns, cold=cold):
-            yield f"{fault}: {wrong}"
+def _wrong_with_some_faults(play: Play, step: Step, *, cold: bool) -> Iterator[str]:
+    truth = undisturbed(play, step, cold=cold)
+    for fault in some_of(FAULTS, str(step)):
+        turns = Turns.of(fault, str(step), truth.calls)
+        for wrong in wrong_outcomes(play, step, fault, truth, turns=turns, cold=cold):
+            yield f"{step}: {fault}: {wrong}"
 
 
 def _fail_with(wrong: Iterator[str]) -> None:
@@ -70,12 +85,12 @@ def _fail_with(wrong: Iterator[str]) -> None:
         pytest.fail("\n".join([*told, repeat_with()]), pytrace=False)
 
 
-def undisturbed(play: Play, request: Request, *, cold: bool = False) -> Truth:
+def undisturbed(play: Play, step: Step, *, cold: bool = False) -> Truth:
     """The result of a request without faults."""
     with staged(play, cold=cold) as stage:
         before = stage.contents()
         stage.saboteur.arm(0, None)
-        answer = send(request, stage.sabotaged)
+        answer = send(step, stage.sabotaged)
         calls = tuple(stage.saboteur.calls)
         assert answer.status < 500
         assert stage.faults() == []
@@ -84,7 +99,7 @@ def undisturbed(play: Play, request: Request, *, cold: bool = False) -> Truth:
 
 def wrong_outcomes(
     play: Play,
-    request: Request,
+    step: Step,
     fault: Fault,
     truth: Truth,
     *,
@@ -99,7 +114,7 @@ def wrong_outcomes(
         with staged(play, cold=cold) as stage:
             seal = stage.seal()
             while stage.seal() == seal and not is_over:
-                answer, call = broken(stage, request, nth, fault)
+                answer, call = broken(stage, step, nth, fault)
                 is_over = call is None or nth > CALLS_MAX
                 if call is not None:
                     struck.add(call)
@@ -113,12 +128,12 @@ def wrong_outcomes(
     if nth > CALLS_MAX:
         yield "no end"
     assert struck, "no call was made to fail"
-    yield from _wrong_in_what_is_left(play, request, fault, truth, struck, turns, cold=cold)
+    yield from _wrong_in_what_is_left(play, step, fault, truth, struck, turns, cold=cold)
 
 
 def _wrong_in_what_is_left(
     play: Play,
-    request: Request,
+    step: Step,
     fault: Fault,
     truth: Truth,
     struck: set[str],
@@ -132,7 +147,7 @@ def _wrong_in_what_is_left(
     for place, call in enumerate(calls, start=1):
         if call not in struck and turns.have(place):
             with staged(play, cold=cold) as stage:
-                answer, hit = broken(stage, request, place, fault)
+                answer, hit = broken(stage, step, place, fault)
                 struck.add(call)
                 if hit != call:
                     yield f"call {place} was {hit!r} instead of {call!r}"

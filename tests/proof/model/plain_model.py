@@ -119,6 +119,9 @@ Claims = Mapping[str, Claim]
 class PlainModel:
     """The state of a deployment."""
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PlainModel) and vars(self) == vars(other)
+
     def __init__(self) -> None:
         self.providers: dict[str, Provider] = {}
         self.consumers: dict[str, Consumer] = {}
