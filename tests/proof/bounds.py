@@ -50,12 +50,12 @@ class Bounds:
         """Less on the engines whose proofs take longer."""
         is_cluster, is_file = engine == "galera", engine == "sqlite"
         return cls(
-            seconds=_number("SECONDS", (8 if is_file else 6) * EFFORT),
+            seconds=_number("SECONDS", (5 if is_file else 3) * EFFORT),
             clients=int(_number("CLIENTS", 24 if not is_cluster else 12)),
             workers=int(_number("WORKERS", 4 if not is_cluster else 1)),
-            rounds=int(_number("ROUNDS", scaled(20 if is_file else 4 if is_cluster else 6))),
+            rounds=int(_number("ROUNDS", scaled(12 if is_file else 4))),
             kill_each_s=0.35 if is_file else 2.0,
             writes=int(_number("WRITES", scaled(1000 if is_file else 500))),
-            worlds=int(_number("WORLDS", scaled(3 if is_file else 2))),
+            worlds=int(_number("WORLDS", scaled(3 if is_file else 1))),
             seed=_seed(),
         )
