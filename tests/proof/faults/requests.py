@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from copy import deepcopy
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
@@ -21,7 +22,8 @@ from compare.script.step import Step, make_provider, request, set_inventories, u
 from compare.script.step import claim as claim_of
 from compare.wire import Answer
 from tests.effort import SEED
-from tests.proof.model.plain_server import PlainServer
+from tests.proof.model.judge import comparable
+from tests.proof.model.plain_server import Due, PlainServer
 from tests.routes import PUBLIC, minor, route_of
 
 #: (method, path template, first microversion), as the operations declare them, and the last.
@@ -53,6 +55,9 @@ _MAKING: Final[Mapping[Writer, int]] = {
 
 #: Requests that make the world; not all are accepted.
 _MADE: Final = 70
+
+#: Few enough for more to be made later.
+_PROVIDERS_MAX: Final = 7
 
 #: What another worker does meanwhile: each read sees some of it.
 _MEANWHILE: Final = [
@@ -120,6 +125,9 @@ class World:
         """Whether the model accepts a write. A uuid that the service gives is another each time."""
         if step.method == "GET" or _leaves_the_uuid_open(step):
             return False
+        is_new = (step.method, step.path) == ("POST", "/resource_providers")
+        if is_new and len(history.picture.providers) >= _PROVIDERS_MAX and step not in _BESIDE:
+            return False
         due = self._plain.answer(step)
         body = b"" if due.body is None else json.dumps(due.body, default=list).encode()
         history.picture.learn(step, Answer(due.status, {}, body))
@@ -138,8 +146,8 @@ class World:
         """A read that shows what the other worker has changed."""
 
         def is_right(step: Step) -> bool:
-            due = self._plain.answer(step)
-            return due.status < 300 and due != self.before.answer(step)
+            due, before = self._plain.answer(step), self.before.answer(step)
+            return due.status < 300 and _said(due) != _said(before)
 
         return self._drawn(name, is_other or is_right, str(name))
 
@@ -155,6 +163,8 @@ class World:
         for _ in range(_DRAWS_MAX):
             step = dice.drawn(WRITERS)(dice, picture or self._picture)
             step = well_formed(dice, step) if dice.chance(0.1) else step
+            if step.path.startswith(("/traits/", "/resource_classes/")) and dice.chance(0.2):
+                step = replace(step, path=f"{step.path.rpartition('/')[0]}/CUSTOM_IDLE")
             route = route_of(step.path.partition("?")[0])
             if (
                 (step.method, route and route.template) == (method, template)
@@ -164,6 +174,10 @@ class World:
             ):
                 return step
         raise AssertionError(f"no request of {label} was drawn")
+
+
+def _said(due: Due) -> object:
+    return due.status, comparable(due.body)
 
 
 def _leaves_the_uuid_open(step: Step) -> bool:
