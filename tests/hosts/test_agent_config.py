@@ -414,6 +414,13 @@ def test_a_url_of_something_else_is_told(answer: Said) -> None:
     assert "<" not in str(error)
 
 
+def test_a_page_in_place_of_an_answer_is_told() -> None:
+    """For example a maintenance page of a proxy."""
+    error = refused(Said(200, PAGE))
+    assert isinstance(error, Unreachable)
+    assert "not JSON; check that the URL is that of the placement" in str(error)
+
+
 def test_a_provider_that_is_not_there_is_no_wrong_url() -> None:
     """It is read again."""
     assert type(refused(Said(404, "{}"), "/resource_providers/x/traits")) is NotThere
