@@ -215,6 +215,8 @@ def cloned(folder: Path, name: str, machine_id: str | None) -> AgentConfig:
         (("a", "uninitialized"), ("b", "uninitialized"), True),
         (("a", "id-1"), ("a", None), False),  # as far as anybody can tell
         (("a", None), ("a", "id-1"), False),  # it has got an id
+        (("a", "uninitialized"), ("a", "id-1"), False),
+        (("a", "id-1"), ("a", "uninitialized"), False),
     ],
 )
 def test_the_state_of_another_machine_is_refused(
