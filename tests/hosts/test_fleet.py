@@ -63,8 +63,8 @@ class Site:
         self.client = Client.at(self.service.url)
 
     def transport(self) -> Adapter:
-        """A connection of its own for a host."""
-        return with_token(self.service.url, "admin", {"X-Roles": "admin,service"})
+        """A connection of its own for a host, which may move allocations with the role `admin`."""
+        return with_token(self.service.url, "admin")
 
     def fall_and_come_back(self) -> None:
         """Kill the service, and start it again at its address."""
