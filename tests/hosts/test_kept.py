@@ -169,13 +169,17 @@ def test_a_setting_is_there_again_with_its_device(
     word: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Meanwhile nothing of the device is offered; after its last day, the provider is removed."""
+    """Meanwhile nothing of the device is offered; after its last day, the provider is removed.
+    A host that does not answer has not lost anything, and nothing is written."""
     if setting is drain and not has_drains(stage):
         return
     reporter = Reporter(kind, tmp_path, ReportClient(stage.transport))
     reporter.report(has_card=True)
     setting(stage, reporter.card)
     before = settings_of(stage, reporter.card)
+    with pytest.raises((HostUnreadable, BadConfiguration)):
+        reporter.report(has_card=None)
+    assert settings_of(stage, reporter.card) == before
     reporter.report(has_card=False)
     assert f"kept until 2026-12-28: {word}" in caplog.text
     query = "/allocation_candidates?resources=CUSTOM_CARD:1"
@@ -201,23 +205,6 @@ def test_a_device_on_which_nothing_was_set_goes_at_once(
         drain(stage, "cn1")
     assert not reporter.report(has_card=False).count("kept")
     assert reporter.card not in names(stage)
-
-
-@pytest.mark.parametrize(("kind", "setting", "word"), CASES)
-def test_a_setting_outlives_a_host_that_cannot_be_read(
-    stage: Stage, tmp_path: Path, kind: str, setting: Callable[[Stage, str], None], word: str
-) -> None:
-    """Nothing is written: a host that does not answer has not lost anything."""
-    if setting is drain and not has_drains(stage):
-        return
-    reporter = Reporter(kind, tmp_path, ReportClient(stage.transport))
-    reporter.report(has_card=True)
-    setting(stage, reporter.card)
-    before = settings_of(stage, reporter.card)
-    with pytest.raises((HostUnreadable, BadConfiguration)):
-        reporter.report(has_card=None)
-    reporter.report(has_card=True)
-    assert settings_of(stage, reporter.card) == before
 
 
 @pytest.mark.parametrize("kind", ["linux", "libvirt", "static"])
