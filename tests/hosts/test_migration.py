@@ -9,14 +9,13 @@ of before.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from berth import config
 from berth.direct import PlacementDirect
-from berth.hosts.errors import BadConfiguration, ReshapeFailed
+from berth.hosts.errors import BadConfiguration
 from berth.hosts.migration import Outcome, migrate, undo
 from berth.hosts.plan import Allocations, Plan
 from berth.hosts.provider_tree import ProviderTree
@@ -31,55 +30,19 @@ from berth.hosts.undo import (
     new_undo_path,
     read_changes,
 )
-from tests.hosts import linux_hosts
 from tests.hosts.drivers import GPUHost
 from tests.hosts.hosts import (
     AFTER,
     BEFORE,
     Falling,
     Interrupted,
-    gpu_host,
     node,
     three_guests,
     tracker,
 )
-from tests.hosts.machines import MACHINES, PCI
-from tests.hosts.scenarios import SCENARIOS, SPLIT, Merging, Scenario, pci_host
+from tests.hosts.scenarios import SCENARIOS, SPLIT, Merging, Scenario
 from tests.hosts.stage import Stage, consumer_uuid, drawn
 from tests.worlds import provider_uuid
-
-NUMA_BEFORE = """
-    cn1  VCPU=32(ratio:4,reserved:2)  MEMORY_MB=65536  DISK_GB=500  HW_ARCH_X86_64  HW_CPU_X86_AVX2
-    i1: cn1 VCPU=4 MEMORY_MB=8192 DISK_GB=20
-    i3: cn1 VCPU=8 MEMORY_MB=16384 DISK_GB=20
-"""
-
-NUMA_AFTER = """
-    cn1  DISK_GB=500(max:500)  HW_ARCH_X86_64  HW_CPU_X86_AVX2
-      cn1_NUMA0  VCPU=16(ratio:4,reserved:1,max:16)  MEMORY_MB=32768(max:32768)  HW_NUMA_ROOT \
-        CUSTOM_OWNER_BERTH
-      cn1_NUMA1  VCPU=16(ratio:4,reserved:1,max:16)  MEMORY_MB=32768(max:32768)  HW_NUMA_ROOT \
-        CUSTOM_OWNER_BERTH
-        cn1_0000:81:00.0  CUSTOM_PCI_8086_1572=1(max:1)  CUSTOM_OWNER_BERTH
-    i1: cn1_NUMA0 VCPU=4 MEMORY_MB=8192, cn1 DISK_GB=20
-    i3: cn1_NUMA0 VCPU=4 MEMORY_MB=8192, cn1_NUMA1 VCPU=4 MEMORY_MB=8192, cn1 DISK_GB=20
-"""
-
-
-@pytest.fixture(params=[*SCENARIOS, "B"])
-def scenario(request: pytest.FixtureRequest, tmp_path: Path) -> Scenario:
-    """Each of the scenarios; B is of a recorded machine, with a card that is new too."""
-    if request.param == "B":
-        host = linux_hosts.driver(
-            replace(MACHINES["plain"], pci={"0000:81:00.0": PCI("8086:1572", node=1)}),
-            tmp_path / "host",
-            model="numa",
-            placements={consumer_uuid("i1"): {0: 4}, consumer_uuid("i3"): {0: 4, 1: 4}},
-            pci=[{"device": "8086:1572"}],
-        )
-        return Scenario(NUMA_BEFORE, host, NUMA_AFTER)
-    return SCENARIOS[request.param]
-
 
 SERVICES = ["berth"]
 
@@ -130,6 +93,7 @@ def offline(stage: Stage, tmp_path: Path) -> Offline:
     return Offline(stage.transport, tmp_path / "undo.jsonl")
 
 
+@pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
 def test_a_node_is_migrated_and_can_be_taken_back(
     stage: Stage, offline: Offline, scenario: Scenario
 ) -> None:
@@ -155,27 +119,6 @@ def test_a_node_is_migrated_and_can_be_taken_back(
     assert stage.picture() == drawn(scenario.after)
 
 
-def test_one_node_that_cannot_be_migrated_does_not_hold_up_the_others(
-    stage: Stage, offline: Offline
-) -> None:
-    """Scenario K with three nodes: the second fails, is named, and stays as it was."""
-    stage.show(
-        """
-        cn1  VGPU=8
-        cn2  VGPU=8
-        cn3  VCPU=1
-        i1: cn1 VGPU=1
-        i2: cn2 VGPU=1
-        """
-    )
-    done, failed, idle = offline.run(gpu_host(i1={"84": 1}), node(), node("cn2"), node("cn3"))
-    assert done.plan.is_reshape and done.error is None
-    assert isinstance(failed.error, ReshapeFailed) and consumer_uuid("i2") in str(failed.error)
-    assert idle.error is None and not idle.plan.is_reshape
-    assert "i1: cn1_pci_84 VGPU=1" in stage.picture() and "i2: cn2 VGPU=1" in stage.picture()
-    assert [change.name for change in offline.changes()] == ["cn1"]
-
-
 def test_a_mistake_of_the_driver_is_that_of_its_node(stage: Stage, offline: Offline) -> None:
     """Any exception of the driver is reported, and the other nodes are migrated."""
 
@@ -189,33 +132,6 @@ def test_a_mistake_of_the_driver_is_that_of_its_node(stage: Stage, offline: Offl
 
     failed, done = offline.run(Clumsy(), node(), node("cn2"))
     assert isinstance(failed.error, LookupError) and done.error is None
-
-
-@pytest.mark.parametrize(
-    ("driver", "children"),
-    [
-        (gpu_host(), ["cn1_pci_84", "cn1_pci_85"]),
-        (pci_host(i1=2), ["cn1_0000:81:00.0"]),
-    ],
-    ids=["idle", "with guests"],
-)
-def test_a_dry_run_of_a_host_that_is_not_known_makes_nothing(
-    stage: Stage, offline: Offline, driver: Driver, children: list[str]
-) -> None:
-    """Not even its root; the report says what would be created. It has no allocations."""
-    (outcome,) = offline.run(driver, node(), dry_run=True)
-    assert [data.name for data in outcome.plan.created] == ["cn1", *children]
-    assert outcome.rehearsal is not None and not outcome.rehearsal.before.roots
-    assert stage.picture() == ""
-    assert not offline.wrote()
-
-
-def test_a_dry_run_finds_that_the_name_is_taken(stage: Stage, offline: Offline) -> None:
-    """With the same error as the migration."""
-    stage.show("cn9  VCPU=1")
-    for dry_run in (True, False):
-        (outcome,) = offline.run(gpu_host(), Node(provider_uuid("new"), "cn9"), dry_run=dry_run)
-        assert "cn9" in str(outcome.error)
 
 
 @pytest.mark.parametrize("is_done", [False, True], ids=["not done", "done"])
