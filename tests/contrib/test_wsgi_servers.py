@@ -174,7 +174,10 @@ RULES: Final[list[tuple[Callable[[Running], None], str]]] = [
 ]
 
 
-@pytest.mark.parametrize("name", SERVERS)
+@pytest.mark.parametrize(
+    "name",
+    [*list(SERVERS)[:-1], pytest.param("apache", marks=pytest.mark.thorough)],
+)
 def test_a_server_serves_berth(name: str, home: Path) -> None:
     """With two workers, from its start to its end."""
     kind, _, loads_early = name.partition(", ")

@@ -219,6 +219,7 @@ def test_a_fleet_starts_at_once_and_then_sends_no_write(site: Site) -> None:
     assert told("a second start", again.report(Shape.BY_GPU, startup=True)).writes_count == 0
 
 
+@pytest.mark.thorough
 def test_a_fleet_is_reshaped_at_once(site: Site) -> None:
     """Every guest keeps its amounts, and each host sends one reshape; a later pass sends
     nothing."""
@@ -239,6 +240,7 @@ def test_a_fleet_is_reshaped_at_once(site: Site) -> None:
     assert told("after it", fleet.report(Shape.BY_GPU, startup=False)).writes_count == 0
 
 
+@pytest.mark.thorough
 def test_a_fleet_starts_while_the_service_falls(site: Site) -> None:
     """A host whose requests failed continues, and none gives up."""
     fleet = SimulatedFleet(HOSTS, site.transport, first=2 * HOSTS)

@@ -306,6 +306,7 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path, text: str) -> None:
         read_changes(path)
 
 
+@pytest.mark.thorough
 @pytest.mark.engines("postgresql", "mariadb")
 def test_it_is_the_same_on_a_server(database_url: str, tmp_path: Path) -> None:
     """Scenario A on the other engines: dry run, migration, undo."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import logging
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from berth.api.berth_v1 import trees
-from berth.hosts.errors import NameTaken
 from berth.hosts.plan import Allocations, Plan
 from berth.hosts.provider_tree import ProviderTree
 from berth.hosts.report_client import ReportClient
@@ -307,11 +305,3 @@ def test_whole_trees_and_single_steps_come_to_the_same(
         pictures.append(stage.picture())
         stage.clear()
     assert pictures[0] == pictures[1]
-
-
-def test_a_root_whose_name_is_taken_is_refused_as_ever(stage: Stage) -> None:
-    """By the error that says who has it."""
-    stage.show("cn1  VCPU=4")
-    client = ReportClient(stage.transport)
-    with pytest.raises(NameTaken):
-        client.get_provider_tree_and_ensure_root(None, str(uuid4()), "cn1")
