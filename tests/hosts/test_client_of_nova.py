@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from berth.hosts import BadProviderTree, Conflict
-from berth.hosts.errors import NotThere, TooOld
+from berth.hosts.errors import NotThere, TooOld, Unreachable
 from berth.hosts.report_client import ReportClient
-from tests.hosts.hosts import BEFORE, start, three_guests
+from tests.hosts.hosts import BEFORE, Falling, lost_connection, start, three_guests
 from tests.hosts.stage import Stage, consumer_uuid, drawn
 from tests.worlds import aggregate_uuid, provider_uuid
 
@@ -112,6 +112,17 @@ def test_what_is_as_it_should_be_was_not_read_long_ago(stage: Stage, is_told: bo
         client.invalidate_resource_provider(CN1)
     else:
         now[0] = 3600.0
+    client.set_traits_for_provider(None, CN1, ["COMPUTE_NODE"])
+    assert stage.picture() == drawn(WORLD)
+
+
+def test_what_may_have_been_done_is_looked_at(stage: Stage) -> None:
+    """If the answer was lost, the client reads the provider again."""
+    stage.show(WORLD)
+    broken = Falling(stage.transport, at=0, is_done=True, fault=lost_connection())
+    client = ReportClient(broken)
+    with pytest.raises(Unreachable):
+        client.set_traits_for_provider(None, CN1, [])
     client.set_traits_for_provider(None, CN1, ["COMPUTE_NODE"])
     assert stage.picture() == drawn(WORLD)
 
