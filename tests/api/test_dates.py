@@ -171,6 +171,7 @@ def test_lists_of_names_have_the_date_of_the_newest(client: Client, clock: Clock
     classes = {name: made(client, clock, f"/resource_classes/{name}") for name in names}
     for name in names:
         assert year_of(client.get(f"/traits/{name}")) == traits[name]
+        assert year_of(client.put(f"/traits/{name}")) == traits[name]
         assert year_of(client.get(f"/resource_classes/{name}")) == classes[name]
     assert year_of(client.get("/resource_classes")) == classes["CUSTOM_B"]
     assert year_of(client.get("/traits")) == traits["CUSTOM_B"]

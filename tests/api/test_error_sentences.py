@@ -1,424 +1,229 @@
 # SPDX-License-Identifier: Apache-2.0
 """The text of errors: the sentences of OpenStack Placement 16.0.0, letter for letter.
 
-nova, the SDK and OpenStack Placement's own tests match them. `make compare` compares many more with
-a running Placement; these are the ones that clients are known to match.
+nova, neutron, the SDK, osc-placement and OpenStack Placement's own tests match them. `make compare`
+compares many more with a running Placement; these are the ones that clients are known to match.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 
 from berth.api import suggestions
-from tests.api.claims import claim_body, consumer
-from tests.api.worlds import (
-    NOWHERE,
-    custom_class,
-    custom_trait,
-    new_custom_name,
-    new_name,
-    new_uuid,
-    provider,
-    put_inventories,
-    put_traits,
+from tests.api.claims import claim_body
+from tests.api.wire import Rule, rules
+from tests.api.worlds import custom_class, custom_trait, new_uuid, provider, put_traits
+from tests.client import Client
+
+WORLD = """
+    host   VCPU=4  DISK_GB=9
+    busy   VCPU=4(used:1)
+    empty
+    bare
+    disk   DISK_GB=9(used:1)
+    other  DISK_GB=9
+    small  VCPU=1(used:4)  DISK_GB=9(step:3)
+"""
+
+
+@rules(
+    """
+    a query that cannot be is told so
+        GET /$1
+        400 MALFORMED $2
+        | resource_providers?resources= | Badly formed resources parameter. Expected resources query
+            string parameter in form: ?resources=VCPU:2,MEMORY_MB:1024. Got: empty string.
+        | traits?name=VCPU | Badly formatted name parameter. Expected name query string parameter in
+            form: ?name=[in|startswith]:[name1,name2|prefix]. Got: "VCPU"
+        | traits?associated=maybe
+            | The query parameter "associated" only accepts "true" or "false"
+        | resource_providers?member_of=$A,$B | Multiple values for 'member_of' must be prefixed with
+            the 'in:' or '!in:' keyword using the valid microversion. Got: $A,$B
+        | allocation_candidates?resources1=VCPU:1&member_of1=!$A
+            | Forbidden member_of1 parameters are not supported in the specified microversion
+            | @1.31
+        | allocation_candidates?required=HW_CPU_X86_AVX&required1=HW_CPU_X86_AVX
+            | All traits parameters must be associated with resources.  Found the following orphaned
+            traits keys: required, required1 | @1.35
+        | allocation_candidates?resources=VCPU:1&member_of1=$A
+            | All member_of parameters must be associated with resources. Found the following
+            orphaned member_of keys: member_of1 | @1.35
+        | allocation_candidates?
+            | At least one request group (`resources` or `resources{ ... }`) is required. | @1.25
+        | allocation_candidates?resources=VCPU:1&required=B,!A,A,!B&required=in:B,A&required=A
+            | Conflicting required and forbidden traits found in the following traits keys:
+            required: (A), required: (A), required: (A, B), required: (B)
+        | resource_providers?required=in: | Invalid query string parameters: Expected 'required'
+            parameter value of the form: in:HW_CPU_X86_VMX,CUSTOM_MAGIC. Got an empty trait in: in:
+        | resource_providers?required=CUSTOM_NOT_THERE
+            | Invalid trait(s) in "required" parameter: No such trait(s): CUSTOM_NOT_THERE.
+        | allocation_candidates?resources=VCPU:1&required=CUSTOM_NOT_THERE
+            | No such trait(s): CUSTOM_NOT_THERE.
+    a suffix that is not there is told so
+        GET /allocation_candidates?resources=VCPU:1&same_subtree=_X
+        400 placement.query.bad_value MALFORMED Real suffixes should be specified in `same_subtree`:
+            ['_X'] not found in [''].
+    what keeps an inventory is told in its place
+        $1
+        409 $2 CONFLICT $3
+        | DELETE $busy/inventories/VCPU | placement.concurrent_update | Unable to delete inventory
+            of class VCPU: Inventory for 'VCPU' on resource provider '$busy' in use.
+        | DELETE $busy/inventories | placement.inventory.inuse
+            | Inventory for 'VCPU' on resource provider '$busy' in use.
+        | PUT $busy/inventories {inventories: {}, seen: $busy} | placement.inventory.inuse
+            | update conflict: Inventory for 'VCPU' on resource provider '$busy' in use.
+        | POST /reshaper RESHAPE busy | placement.inventory.inuse
+            | update conflict: Inventory for 'VCPU' on resource provider '$busy' in use.
+    an old generation is told in its place
+        $1
+        409 placement.concurrent_update CONFLICT $2
+        | PUT $host/traits {traits: [], seen: 7} | Resource provider's generation already changed.
+            Please update the generation and try again.
+        | PUT $host/aggregates {aggregates: [], seen: 7} | Resource provider's generation already
+            changed. Please update the generation and try again.
+        | PUT $host/inventories {inventories: {}, seen: 7} | resource provider generation conflict
+        | POST /reshaper RESHAPE host {seen: 7}
+            | resource provider generation conflict for provider $host: actual: 1, given: 7
+        | POST /reshaper RESHAPE host {seen: 7.0}
+            | resource provider generation conflict for provider $host: actual: 1, given: 7.0
+        | PUT /allocations/$vm CLAIM host VCPU=1 {consumer_generation: 7.0}
+            | consumer generation conflict - expected null but got 7.0
+        | PUT /allocations/$busy.consumer CLAIM busy VCPU=1
+            | consumer generation conflict - expected 1 but got None
+    an unknown provider is told in its place, as the path spells it
+        $1 /resource_providers/$2$3
+        404 NOT_FOUND $4
+        | GET    | $nowhere | | No resource provider with uuid $nowhere found
+        | GET    | $nowhere.upper | | No resource provider with uuid $nowhere.upper found
+        | GET    | 0*32 | | No resource provider with uuid 0*32 found
+        | DELETE | $nowhere | | No resource provider with uuid $nowhere found for delete
+        | GET    | $nowhere | /inventories | No resource provider with uuid $nowhere found : No
+            resource provider with uuid $nowhere found
+        | GET    | $nowhere | /usages | No resource provider with uuid $nowhere found: No resource
+            provider with uuid $nowhere found
+        | GET    | $nowhere | /allocations | Resource provider '$nowhere' not found: No resource
+            provider with uuid $nowhere found
+        | DELETE | $nowhere | /inventories | No resource provider with uuid $nowhere found
+        | GET    | $nowhere | /inventories/VCPU | No resource provider with uuid
+        | DELETE | $nowhere | /inventories/VCPU | No resource provider with uuid
+        | GET    | $empty | /inventories/VCPU | No inventory of class VCPU for $empty
+        | DELETE | $empty | /inventories/VCPU | No inventory of class VCPU found for delete
+    an unknown name or consumer is told in its place, bytes of a path one by one
+        $1
+        404 NOT_FOUND $2
+        | GET /resource_classes/%C3%A9 | No such resource class Ã©.
+        | DELETE /allocations/$nowhere | No allocations for consumer '$nowhere'
+        | GET /nothing |
+    a provider that cannot be named or placed so is told
+        $1
+        400 MALFORMED $2
+        | POST /resource_providers {name: "", uuid: $A} | Unable to create resource provider "", $A:
+            Object action create failed because: name is required
+        | PUT $host {name: $host.name, parent_provider_uuid: $A} | Unable to save resource provider
+            $host: Object action create failed because: parent provider UUID does not exist.
+        | PUT /traits/lower | The trait is invalid. A valid trait must be no longer than 255
+            characters, start with the prefix "CUSTOM_" and use following characters: "A"-"Z",
+            "0"-"9" and "_"
+    a name that is taken is told
+        $1 {name: $host.name}
+        409 placement.duplicate_name CONFLICT Conflicting resource provider $2
+        | POST /resource_providers | name: $host.name already exists.
+        | PUT $empty | $host.name already exists.
+    a claim is told the first fault, and then the numbers, which are berth's own
+        PUT /allocations/$vm CLAIM $1
+        409 CONFLICT Unable to allocate inventory: $2
+        | host VCPU=5 | Unable to create allocation for 'VCPU' on resource provider '$host'. The
+            requested amount would exceed the capacity.  5 asked, 4 free.
+        | host VCPU=5 PCPU=1 | Unable to create allocation for 'VCPU' on resource provider '$host'.
+            The requested amount would exceed the capacity.
+        | host PCPU=1 VCPU=5 | Inventory for 'PCPU' on resource provider '$host' invalid.
+        | host VCPU=1 bare PCPU=1 | Inventory for 'VCPU, PCPU' on resource provider '$bare' invalid.
+        | bare VCPU=1 host VCPU=1 empty PCPU=1
+            | Inventory for 'VCPU, PCPU' on resource provider '$bare, $empty' invalid.
+    a claim that takes no more is not told of the capacity
+        PUT /allocations/$small.consumer CLAIM small VCPU=4 DISK_GB=1 {consumer_generation: 1}
+        409 CONFLICT Unable to allocate inventory: Unable to create allocation for 'DISK_GB' on
+            resource provider '$small'. The requested amount would violate inventory constraints.
+    of several consumers the first fault is told; what a request lets go is named, if it is missing
+        POST /allocations CLAIMS $1
+        409 CONFLICT Unable to allocate inventory: $2
+        | a: host VCPU=3 DISK_GB=10; b: host VCPU=3 | Unable to create allocation for 'DISK_GB' on
+            resource provider '$host'. The requested amount would exceed the capacity.
+        | a: bare VCPU=1; disk.consumer: {consumer_generation: 1}
+            | Inventory for 'VCPU, DISK_GB' on resource provider '$bare' invalid.
+        | a: other VCPU=1; disk.consumer: {consumer_generation: 1}
+            | Inventory for 'VCPU' on resource provider '$other' invalid.
+    an unknown class is told in its place
+        $1 host $CUSTOM_NONE=1
+        400 MALFORMED $2
+        | PUT /allocations/$vm CLAIM
+            | Unable to allocate inventory for consumer $vm: No such resource class $(CUSTOM_NONE).
+        | POST /allocations CLAIMS vm:
+            | Unable to allocate inventory No such resource class $(CUSTOM_NONE).
+        | POST /reshaper RESHAPE host VCPU=4 >> vm:
+            | malformed reshaper data: No such resource class $(CUSTOM_NONE).
+    a breach of a schema says where it is
+        $1
+        400 MALFORMED $2
+        | POST /resource_providers {name: x*201, more: 1} | JSON does not validate: Additional
+            properties are not allowed ('more' was unexpected)  Failed validating
+        | GET /allocation_candidates?resources=VCPU:1&limit=x | Invalid query string parameters: 'x'
+            does not match '^[1-9][0-9]*$'  Failed validating 'pattern' in
+            schema['properties']['limit']:     { ... }  On instance['limit']:     'x'
+    these phrases are shown by osc-placement
+        $1
+        $2
+        | PUT $host/aggregates {aggregates: [x], seen: 7} | 400 is not a 'uuid'
+        | PUT $host/inventories {inventories: {NO_SUCH: {total: 1}}, seen: 1}
+            | 400 Unknown resource class
+        | POST /resource_classes {name: VCPU} | 400 JSON does not validate
+        | DELETE /resource_classes/VCPU | 400 Cannot delete standard resource class
+        | GET /traits/CUSTOM_NOT_THERE | 404 No such trait
+    what no handler sees is told as webob does
+        > Content-Type: text/plain
+        PUT $nowhere {}
+        415 The request media type text/plain is not supported by this server. ... The media type
+            text/plain is not supported, use application/json
+        PATCH /traits
+        405 The method PATCH is not allowed for this resource. ... The method specified is not
+            allowed for this resource.
+        > Accept: text/plain
+        GET /traits/CUSTOM_%26
+        404 404 Not Found ... NOT_FOUND No such trait(s): CUSTOM_&.
+        > Accept: text/html
+        GET /traits/CUSTOM_%26
+        404   NOT_FOUND<br /><br /> ... No such trait(s): CUSTOM_&amp;. ...
+    """.replace("MALFORMED ", "is either malformed or otherwise incorrect. ... ")
+    .replace("CONFLICT ", "There was a conflict when trying to complete your request. ... ")
+    .replace("NOT_FOUND ", "The resource could not be found. ... ")
+    .replace("NOT_FOUND", "The resource could not be found."),
+    world=WORLD,
 )
-from tests.client import Client, Response
-
-MALFORMED = (
-    "The server could not comply with the request since it is either malformed or otherwise "
-    "incorrect."
-)
-NOT_FOUND = "The resource could not be found."
-CONFLICT = "There was a conflict when trying to complete your request."
-
-
-def assert_says(answer: Response, sentence: str, message: str) -> None:
-    """The detail is the sentence, an empty line, a blank, the message and two blanks."""
-    assert answer.detail.startswith(f"{sentence}\n\n {message}  "), answer.detail
-
-
-@dataclass(frozen=True)
-class Told:
-    """A query, a microversion that refuses it, and the message."""
-
-    path: str
-    message: str
-    version: str = "1.39"
-
-
-OTHER = "11111111-2222-3333-4444-555555555555"
-
-QUERIES = [
-    Told(
-        "/resource_providers?resources=",
-        "Badly formed resources parameter. Expected resources query string parameter in form: "
-        "?resources=VCPU:2,MEMORY_MB:1024. Got: empty string.",
-    ),
-    Told(
-        "/traits?name=VCPU",
-        "Badly formatted name parameter. Expected name query string parameter in form: "
-        '?name=[in|startswith]:[name1,name2|prefix]. Got: "VCPU"',
-    ),
-    Told(
-        "/traits?associated=maybe",
-        'The query parameter "associated" only accepts "true" or "false"',
-    ),
-    Told(
-        f"/resource_providers?member_of={NOWHERE},{OTHER}",
-        "Multiple values for 'member_of' must be prefixed with the 'in:' or '!in:' keyword using "
-        f"the valid microversion. Got: {NOWHERE},{OTHER}",
-    ),
-    Told(
-        f"/allocation_candidates?resources1=VCPU:1&member_of1=!{NOWHERE}",
-        "Forbidden member_of1 parameters are not supported in the specified microversion",
-        version="1.31",
-    ),
-    Told(
-        "/allocation_candidates?required=HW_CPU_X86_AVX&required1=HW_CPU_X86_AVX",
-        "All traits parameters must be associated with resources.  Found the following orphaned "
-        "traits keys: required, required1",
-        version="1.35",
-    ),
-    Told(
-        f"/allocation_candidates?resources=VCPU:1&member_of1={NOWHERE}",
-        "All member_of parameters must be associated with resources. Found the following orphaned "
-        "member_of keys: member_of1",
-        version="1.35",
-    ),
-    Told(
-        "/allocation_candidates?",
-        "At least one request group (`resources` or `resources{$S}`) is required.",
-        version="1.25",
-    ),
-    Told(
-        "/allocation_candidates?resources=VCPU:1&same_subtree=_X",
-        "Real suffixes should be specified in `same_subtree`: ['_X'] not found in [''].",
-    ),
-    Told(
-        "/allocation_candidates?resources=VCPU:1&required=B,!A,A,!B&required=in:B,A&required=A",
-        "Conflicting required and forbidden traits found in the following traits keys: "
-        "required: (A), required: (A), required: (A, B), required: (B)",
-    ),
-    Told(
-        "/resource_providers?required=in:",
-        "Invalid query string parameters: Expected 'required' parameter value of the form: "
-        "in:HW_CPU_X86_VMX,CUSTOM_MAGIC. Got an empty trait in: in:",
-    ),
-    Told(
-        "/resource_providers?required=CUSTOM_NOT_THERE",
-        'Invalid trait(s) in "required" parameter: No such trait(s): CUSTOM_NOT_THERE.',
-    ),
-    Told(
-        "/allocation_candidates?resources=VCPU:1&required=CUSTOM_NOT_THERE",
-        "No such trait(s): CUSTOM_NOT_THERE.",
-    ),
-]
-
-
-@pytest.mark.parametrize("told", QUERIES, ids=lambda told: told.path)
-def test_a_query_that_cannot_be_is_told_so(api: Client, told: Told) -> None:
-    """With the message that clients match."""
-    assert_says(api.get(told.path, version=told.version), MALFORMED, told.message)
-
-
-def test_what_keeps_an_inventory_is_told_in_its_place(api: Client) -> None:
-    """When one is deleted, when all are, and when a set replaces them."""
-    host = provider(api, {"VCPU": 4})
-    consumer(api, {host: {"VCPU": 1}})
-    here = f"/resource_providers/{host}/inventories"
-    in_use = f"Inventory for 'VCPU' on resource provider '{host}' in use."
-    deleting = f"Unable to delete inventory of class VCPU: {in_use}"
-    none = {"inventories": {}, "resource_provider_generation": 2}
-    assert_says(api.delete(f"{here}/VCPU"), CONFLICT, deleting)
-    assert_says(api.delete(here), CONFLICT, in_use)
-    assert_says(api.put(here, json=none), CONFLICT, f"update conflict: {in_use}")
-    reshape = {"inventories": {host: none}, "allocations": {}}
-    assert_says(api.post("/reshaper", json=reshape), CONFLICT, f"update conflict: {in_use}")
-
-
-def test_an_old_generation_is_told_in_its_place(api: Client) -> None:
-    """Traits and aggregates have another message than inventories, and a reshape has numbers."""
-    host = provider(api, {"VCPU": 4})
-    stale = {"resource_provider_generation": 7}
-    here = f"/resource_providers/{host}"
-    changed = (
-        "Resource provider's generation already changed. "
-        "Please update the generation and try again."
-    )
-    conflict = "resource provider generation conflict"
-    assert_says(api.put(f"{here}/traits", json={"traits": [], **stale}), CONFLICT, changed)
-    assert_says(api.put(f"{here}/aggregates", json={"aggregates": [], **stale}), CONFLICT, changed)
-    body = {"inventories": {}, **stale}
-    assert_says(api.put(f"{here}/inventories", json=body), CONFLICT, conflict)
-    reshape = {"inventories": {host: body}, "allocations": {}}
-    numbers = f"{conflict} for provider {host}: actual: 1, given: 7"
-    assert_says(api.post("/reshaper", json=reshape), CONFLICT, numbers)
-
-
-def test_an_unknown_provider_is_told_in_its_place(api: Client) -> None:
-    """Some messages repeat it, and all spell the uuid as the path does."""
-    for spelling in (NOWHERE, NOWHERE.upper(), NOWHERE.replace("-", "")):
-        here = f"/resource_providers/{spelling}"
-        plain = f"No resource provider with uuid {spelling} found"
-        for answer, message in (
-            (api.get(here), plain),
-            (api.delete(here), f"{plain} for delete"),
-            (api.get(f"{here}/inventories"), f"{plain} : {plain}"),
-            (api.get(f"{here}/usages"), f"{plain}: {plain}"),
-            (api.get(f"{here}/allocations"), f"Resource provider '{spelling}' not found: {plain}"),
-            (api.delete(f"{here}/inventories"), plain),
-        ):
-            assert_says(answer, NOT_FOUND, message)
-
-
-def test_what_a_path_names_is_shown_byte_by_byte(api: Client) -> None:
-    """Like OpenStack Placement, which decodes paths as latin-1."""
-    answer = api.get("/resource_classes/%C3%A9")
-    assert_says(answer, NOT_FOUND, "No such resource class Ã©.")
-
-
-def test_what_keeps_a_provider_is_told(api: Client) -> None:
-    """Children, with the word "parent", and allocations."""
-    host = provider(api, {"VCPU": 4})
-    child = provider(api, {"VCPU": 4}, parent=host)
-    consumer(api, {child: {"VCPU": 1}})
-    message = f"Unable to delete parent resource provider {host}: It has child resource providers."
-    assert_says(api.delete(f"/resource_providers/{host}"), CONFLICT, message)
-    message = f"Unable to delete resource provider {child}: Resource provider has allocations."
-    assert_says(api.delete(f"/resource_providers/{child}"), CONFLICT, message)
-
-
-def test_a_provider_that_cannot_be_named_or_placed_so_is_told(api: Client) -> None:
-    """The name is taken or empty, or the parent is missing or the provider itself."""
-    name, uuid = new_name(), new_uuid()
-    taken = provider(api, name=name)
-    other = provider(api)
-    answer = api.post("/resource_providers", json={"name": name})
-    message = f"Conflicting resource provider name: {name} already exists."
-    assert_says(answer, CONFLICT, message)
-    answer = api.put(f"/resource_providers/{other}", json={"name": name})
-    assert_says(answer, CONFLICT, f"Conflicting resource provider {name} already exists.")
-    failed = "Object action create failed because:"
-    answer = api.post("/resource_providers", json={"name": "", "uuid": uuid})
-    message = f'Unable to create resource provider "", {uuid}: {failed} name is required'
-    assert_says(answer, MALFORMED, message)
-    body = {"name": name, "parent_provider_uuid": NOWHERE}
-    message = f"{failed} parent provider UUID does not exist."
-    answer = api.put(f"/resource_providers/{taken}", json=body)
-    assert_says(answer, MALFORMED, f"Unable to save resource provider {taken}: {message}")
-
-
-def test_a_trait_that_cannot_be_is_told_how_it_should_be(api: Client) -> None:
-    """With all rules for names."""
-    message = (
-        "The trait is invalid. A valid trait must be no longer than 255 characters, start with the "
-        'prefix "CUSTOM_" and use following characters: "A"-"Z", "0"-"9" and "_"'
-    )
-    assert_says(api.put("/traits/lower"), MALFORMED, message)
-
-
-def test_a_claim_is_told_the_first_fault_and_then_the_numbers(api: Client) -> None:
-    """The numbers are berth's own, and come after the text that clients match."""
-    host = provider(api, {"VCPU": 4, "DISK_GB": 9})
-    bare, empty = provider(api), provider(api)
-    begin = "Unable to allocate inventory:"
-    exceeded = (
-        f"{begin} Unable to create allocation for 'VCPU' on resource provider '{host}'. "
-        "The requested amount would exceed the capacity."
-    )
-    of_pcpu = f"{begin} Inventory for 'PCPU' on resource provider '{host}' invalid."
-    of_all = f"{begin} Inventory for 'VCPU, PCPU' on resource provider '{bare}' invalid."
-    of_both = of_all.replace(bare, f"{bare}, {empty}")
-    for claims, message in (
-        ({host: {"VCPU": 5}}, f"{exceeded}  5 asked, 4 free."),
-        ({host: {"VCPU": 5, "PCPU": 1}}, exceeded),
-        ({host: {"PCPU": 1, "VCPU": 5}}, of_pcpu),
-        ({host: {"VCPU": 1}, bare: {"PCPU": 1}}, of_all),
-        ({bare: {"VCPU": 1}, host: {"VCPU": 1}, empty: {"PCPU": 1}}, of_both),
-    ):
-        answer = api.put(f"/allocations/{new_uuid()}", json=claim_body("1.39", claims))
-        assert answer.detail.startswith(f"{CONFLICT}\n\n {message}"), answer.detail
-
-
-def test_amounts_are_added_up_in_the_order_of_the_request(api: Client) -> None:
-    """An earlier consumer's excess is reported before that of a later one."""
-    host = provider(api, {"VCPU": 4, "DISK_GB": 9})
-    body = {
-        new_uuid(): claim_body("1.39", {host: {"VCPU": 3, "DISK_GB": 10}}),
-        new_uuid(): claim_body("1.39", {host: {"VCPU": 3}}),
-    }
-    message = (
-        f"Unable to allocate inventory: Unable to create allocation for 'DISK_GB' on resource "
-        f"provider '{host}'. The requested amount would exceed the capacity."
-    )
-    assert_says(api.post("/allocations", json=body), CONFLICT, message)
-
-
-def test_a_claim_that_takes_no_more_is_not_told_of_the_capacity(api: Client) -> None:
-    """An inventory shrank below its usage; the error is about the next amount."""
-    host = provider(api, {"VCPU": 4})
-    holder = consumer(api, {host: {"VCPU": 4}})
-    put_inventories(api, host, {"VCPU": {"total": 1}, "DISK_GB": {"total": 9, "step_size": 3}})
-    body = claim_body("1.39", {host: {"VCPU": 4, "DISK_GB": 1}}, consumer_generation=1)
-    message = (
-        f"Unable to allocate inventory: Unable to create allocation for 'DISK_GB' on resource "
-        f"provider '{host}'. The requested amount would violate inventory constraints."
-    )
-    assert_says(api.put(f"/allocations/{holder}", json=body), CONFLICT, message)
-
-
-def test_what_a_request_lets_go_is_named_too(api: Client) -> None:
-    """A provider without inventory of any class in the request."""
-    host, bare = provider(api, {"DISK_GB": 9}), provider(api)
-    holder, new = consumer(api, {host: {"DISK_GB": 1}}), new_uuid()
-    body = {
-        new: claim_body("1.39", {bare: {"VCPU": 1}}),
-        holder: claim_body("1.39", {}, consumer_generation=1),
-    }
-    message = (
-        f"Unable to allocate inventory: Inventory for 'VCPU, DISK_GB' on resource provider "
-        f"'{bare}' invalid."
-    )
-    assert_says(api.post("/allocations", json=body), CONFLICT, message)
-
-
-def test_who_has_what_a_request_lets_go_is_not_without_inventory(api: Client) -> None:
-    """It has inventory of the class that the request removes; the message names only the missing
-    one."""
-    host, other = provider(api, {"DISK_GB": 9}), provider(api, {"DISK_GB": 9})
-    holder, new = consumer(api, {host: {"DISK_GB": 1}}), new_uuid()
-    body = {
-        new: claim_body("1.39", {other: {"VCPU": 1}}),
-        holder: claim_body("1.39", {}, consumer_generation=1),
-    }
-    message = (
-        f"Unable to allocate inventory: Inventory for 'VCPU' on resource provider '{other}' "
-        "invalid."
-    )
-    assert_says(api.post("/allocations", json=body), CONFLICT, message)
-
-
-def test_a_generation_is_shown_as_it_was_sent(api: Client) -> None:
-    """1.0 is shown as 1."""
-    host = provider(api, {"VCPU": 4})
-    body = claim_body("1.39", {host: {"VCPU": 1}}, consumer_generation=7.0)
-    message = "consumer generation conflict - expected null but got 7.0"
-    assert_says(api.put(f"/allocations/{new_uuid()}", json=body), CONFLICT, message)
-    kept = {"inventories": {}, "resource_provider_generation": 7.0}
-    answer = api.post("/reshaper", json={"inventories": {host: kept}, "allocations": {}})
-    message = f"resource provider generation conflict for provider {host}: actual: 1, given: 7.0"
-    assert_says(answer, CONFLICT, message)
-
-
-def test_an_unknown_class_is_told_in_its_place(api: Client) -> None:
-    """For one consumer, for several, and for a reshape."""
-    host, uuid, name = provider(api, {"VCPU": 4}), new_uuid(), new_custom_name()
-    body = claim_body("1.39", {host: {name: 1}})
-    unknown = f"No such resource class {name}."
-    answer = api.put(f"/allocations/{uuid}", json=body)
-    message = f"Unable to allocate inventory for consumer {uuid}: {unknown}"
-    assert_says(answer, MALFORMED, message)
-    answer = api.post("/allocations", json={uuid: body})
-    assert_says(answer, MALFORMED, f"Unable to allocate inventory {unknown}")
-    kept = {"inventories": {"VCPU": {"total": 4}}, "resource_provider_generation": 1}
-    reshape = {"inventories": {host: kept}, "allocations": {uuid: body}}
-    answer = api.post("/reshaper", json=reshape)
-    assert_says(answer, MALFORMED, f"malformed reshaper data: {unknown}")
-
-
-def test_a_breach_of_a_schema_says_where_it_is(api: Client) -> None:
-    """The keyword and the paths in the schema and in the value; the dumps in between may differ."""
-    answer = api.post("/resource_providers", json={"name": "x" * 201, "more": 1})
-    begin = f"{MALFORMED}\n\n JSON does not validate: Additional properties are not allowed "
-    assert answer.detail.startswith(f"{begin}('more' was unexpected)  Failed validating ")
-    answer = api.get("/allocation_candidates?resources=VCPU:1&limit=x")
-    assert (
-        " Invalid query string parameters: 'x' does not match '^[1-9][0-9]*$'  "
-        "Failed validating 'pattern' in schema['properties']['limit']:     {"
-    ) in answer.detail
-    assert "}  On instance['limit']:     'x'  " in answer.detail
+def test_sentences(rule: Rule, wire: Client) -> None:
+    """A sentence for the status, and a message."""
+    rule.check(wire)
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "headers", "detail"),
-    [
-        (
-            "PATCH",
-            "/traits",
-            {},
-            "The method PATCH is not allowed for this resource. \n\n "
-            "The method specified is not allowed for this resource.",
-        ),
-        (
-            "PUT",
-            f"/resource_providers/{NOWHERE}",
-            {"content-type": "text/plain"},
-            "The request media type text/plain is not supported by this server. \n\n "
-            "The media type text/plain is not supported, use application/json",
-        ),
-        (
-            "GET",
-            "/traits",
-            {"openstack-api-version": "placement 1.99"},
-            "The resource could not be generated that was acceptable to your browser (content of "
-            "type application/json. \n\n Invalid microversion: Unacceptable version header: 1.99",
-        ),
-        (
-            "GET",
-            "/traits",
-            {"openstack-api-version": "placement 1.99", "accept": "*/*"},
-            "The resource could not be generated that was acceptable to your browser (content of "
-            "type application/json. \n\n ",
-        ),
-        (
-            "GET",
-            "/traits",
-            {"openstack-api-version": "placement 1.99", "accept": "application/json;q=0.5"},
-            "The resource could not be generated that was acceptable to your browser (content of "
-            "type application/json;q=0.5. \n\n ",
-        ),
-        ("GET", "/nothing", {}, f"{NOT_FOUND}\n\n   "),
-    ],
+    ("accept", "shown"),
+    [(None, "application/json"), ("*/*", "application/json"), ("application/json;q=0.5",) * 2],
 )
-def test_what_no_handler_sees_is_told_as_webob_does(
-    api: Client, method: str, path: str, headers: dict[str, str], detail: str
+def test_a_version_that_is_not_served_is_told_as_webob_does(
+    api: Client, accept: str | None, shown: str
 ) -> None:
-    """The sentence repeats the method or a header of the request."""
-    answer = api.request(method, path, headers=headers)
-    assert answer.detail.startswith(detail), answer.detail
+    """The sentence repeats the header of the request."""
+    answer = api.get("/traits", version="1.99", headers={"Accept": accept})
+    assert answer.detail.startswith(
+        "The resource could not be generated that was acceptable to your browser (content of type "
+        f"{shown}. \n\n Invalid microversion: Unacceptable version header: 1.99"
+    )
 
 
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        ("a < b > c", "a  c"),
-        ("<br>x", "\nx"),
-        ("<!-- y --> z", " y  z"),
-        ("a\r\nb\tc", "a b\tc"),
-        ("<a<br>b>", ""),
-        ("x <", "x <"),
-        ("{error}", "{error}"),
-    ],
-)
-def test_tags_go_from_a_message_as_webob_takes_them(api: Client, name: str, shown: str) -> None:
-    """Everything between an opening bracket and the next closing one is removed."""
-    name = new_name(name)
-    provider(api, name=name)
-    answer = api.post("/resource_providers", json={"name": name})
-    ending = name.rpartition("-")[2]
-    message = f"Conflicting resource provider name: {shown}-{ending} already exists."
-    assert_says(answer, CONFLICT, message)
-
-
-def test_the_other_forms_of_an_error_say_the_same(api: Client) -> None:
-    """In plain text, and in HTML with everything escaped."""
-    path = "/traits/CUSTOM_%26"
-    text = api.get(path, headers={"accept": "text/plain"}).text
-    assert text == f"404 Not Found\n\n{NOT_FOUND}\n\n No such trait(s): CUSTOM_&.  "
-    page = api.get(path, headers={"accept": "text/html"}).text
-    assert f"  {NOT_FOUND}<br /><br />\nNo such trait(s): CUSTOM_&amp;.\n\n" in page
+def test_the_sentence_and_the_message_stand_apart(api: Client) -> None:
+    """An empty line, a blank, the message and two blanks."""
+    detail = api.get("/resource_classes/CUSTOM_NOT_THERE").detail
+    message = "The resource could not be found.\n\n No such resource class CUSTOM_NOT_THERE.  "
+    assert detail.startswith(message)
 
 
 # --- Did you mean --------------------------------------------------------------------------------
@@ -461,13 +266,14 @@ def test_of_several_unknown_traits_each_is_named(api: Client) -> None:
 
 
 def test_of_many_unknown_traits_some_are_named_and_the_others_counted(api: Client) -> None:
-    """If all are named, there are no others to count."""
+    """If all are named, there are no others to count; nothing is suggested that is not like one."""
     many = [f"CUSTOM_QQQ_{number:03}" for number in range(suggestions.LISTED_MAX + 3)]
     for count, others in ((0, ""), (3, " and 3 more")):
         asked = many[: suggestions.LISTED_MAX + count]
         answer = api.get(f"/resource_providers?required={','.join(asked)}")
         named = ", ".join(asked[: suggestions.LISTED_MAX])
         assert answer.detail.endswith(f"  Unknown are {named}{others}.")
+        assert "Did you mean" not in answer.detail
 
 
 def test_only_for_so_many_names_others_are_suggested(api: Client) -> None:
@@ -477,15 +283,8 @@ def test_only_for_so_many_names_others_are_suggested(api: Client) -> None:
     assert answer.detail.count("Did you mean") == suggestions.SUGGESTED_FOR_MAX < len(misspelt)
 
 
-def test_nothing_is_suggested_that_is_not_like_it(api: Client) -> None:
-    """The message says only that it is unknown."""
-    answer = api.get("/resource_providers?required=CUSTOM_QQQQQQQQQQ")
-    assert "Did you mean" not in answer.detail
-
-
 def test_only_so_many_names_are_compared() -> None:
-    """Only names of similar length are compared, up to a limit; a very long name is compared with
-    none."""
+    """Only names of similar length, up to a limit; a very long name is compared with none."""
     wanted = ("CUSTOM_WANTED",)
     others = [f"CUSTOM_{number:06}" for number in range(suggestions.COMPARED_MAX - 1)]
     assert suggestions.close_names("CUSTOM_WANTEX", [*others, *wanted]) == wanted

@@ -1,215 +1,265 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Valid names and numbers.
+"""Valid names and numbers, also unusual ones, and the absence of limits.
 
-Source: rest-api.md 1.10.
+Source: rest-api.md 1.10, 14 and 15. Invalid input of every kind is in `test_bad_input.py`.
 """
 
-from typing import Any
+from urllib.parse import quote
 
 import pytest
 
-from tests.api.answers import assert_refused
-from tests.api.claims import claim_body
-from tests.api.worlds import (
-    custom_class,
-    custom_trait,
-    new_custom_name,
-    new_name,
-    new_uuid,
-    provider,
-)
+from tests.api.claims import claim_body, held
+from tests.api.wire import Rule, rules
+from tests.api.worlds import done, generation, new_name, new_uuid, provider
 from tests.client import Client
-from tests.routes import VERSIONS
 
-INT_MAX = 2147483647
-
-NEWLINE = pytest.mark.deliberately_different("the original takes names that end with a newline")
-
-
-def long_name(length: int) -> str:
-    """A custom name with this many characters."""
-    return new_custom_name().ljust(length, "X")
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_provider_name_has_at_most_200_characters(api: Client, version: str) -> None:
-    """Characters, not bytes."""
-    fits = new_name("é").ljust(200, "é")
-    created = api.post("/resource_providers", json={"name": fits}, version=version)
-    assert created.status in (200, 201)
-    answer = api.post("/resource_providers", json={"name": fits + "é"}, version=version)
-    assert_refused(answer, 400, "Failed validating 'maxLength'", version=version)
-    answer = api.put(f"/resource_providers/{provider(api)}", json={"name": fits + "é"})
-    assert_refused(answer, 400, "Failed validating 'maxLength'")
+NAMES = [
+    "Größe",
+    "日本語",
+    "نص عربي",
+    "e\u0301 is not é",
+    "\U0001f6a2 a ship beyond the basic plane",
+    " blanks around ",
+    "tab\tand\nnewline",
+    "<script>alert(1)</script>",
+    "'; DROP TABLE resource_providers; --",
+    "100% _ of it",
+    'quo"te\\',
+    "\x7f\x01",
+]
 
 
-@pytest.mark.parametrize("name", [None, 1, True, ["x"], {"x": 1}], ids=repr)
-def test_a_provider_name_is_text(api: Client, name: Any) -> None:
-    """Nothing else."""
-    assert_refused(api.post("/resource_providers", json={"name": name}), 400, "'type'")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_provider_may_have_any_name(api: Client, name: str) -> None:
+    """It round-trips in bodies and queries."""
+    uuid = new_uuid()
+    name = f"{name} {uuid}"
+    made = api.post("/resource_providers", json={"name": name, "uuid": uuid})
+    assert (made.status, made.json["name"]) == (200, name)
+    assert api.get(f"/resource_providers/{uuid}").json["name"] == name
+    body = api.get(f"/resource_providers?name={quote(name, safe='')}").json
+    assert [entry["uuid"] for entry in body["resource_providers"]] == [uuid]
 
 
 def test_a_provider_name_is_compared_exactly(api: Client) -> None:
-    """Letter case, blanks and accents make a different name."""
-    name = new_name("host")
-    names = {name, name.upper(), f"{name} ", f" {name}", name.replace("o", "ö", 1)}
+    """Letter case, blanks and accents make a different name (19)."""
+    name = new_name("höst")
+    names = {name, name.upper(), f"{name} ", f" {name}", name.replace("ö", "o", 1)}
     for other in names:
         assert api.post("/resource_providers", json={"name": other}).status == 200
-    providers = api.get(f"/resource_providers?name={name}").json["resource_providers"]
-    assert [rp["name"] for rp in providers] == [name]
+    providers = api.get(f"/resource_providers?name={quote(name)}").json["resource_providers"]
+    assert [each["name"] for each in providers] == [name]
 
 
-@pytest.mark.parametrize("path", ["/traits", "/resource_classes"])
-def test_a_custom_name_has_at_most_255_characters(api: Client, path: str) -> None:
-    """Traits and classes."""
-    assert api.put(f"{path}/{long_name(255)}").status == 201
-    assert_refused(api.put(f"{path}/{long_name(256)}"), 400)
+@pytest.mark.parametrize("letter", ["é", "\U0001f6a2"])
+@pytest.mark.parametrize("version", ["1.0", "1.39"])
+def test_a_provider_name_has_at_most_200_characters(api: Client, version: str, letter: str) -> None:
+    """Characters, not bytes."""
+    fits = new_name().ljust(200, letter)
+    created = api.post("/resource_providers", json={"name": fits}, version=version)
+    assert created.status in (200, 201)
+    for answer in (
+        api.post("/resource_providers", json={"name": fits + letter}, version=version),
+        api.put(f"/resource_providers/{provider(api)}", json={"name": fits + letter}),
+    ):
+        assert (answer.status, "Failed validating 'maxLength'" in answer.detail) == (400, True)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "CUSTOM_",
-        "CUSTOM",
-        "custom_A",
-        "CUSTOM_a",
-        "CUSTOM_A-B",
-        "CUSTOM_A.B",
-        "CUSTOM_A%20",
-        "%20CUSTOM_A",
-        "CUSTOM_%C3%89",
-        "NOT_CUSTOM",
-        pytest.param("CUSTOM_A%0A", marks=NEWLINE),
-    ],
+def test_lists_have_no_limit(api: Client) -> None:
+    """Of aggregates, of consumers in one POST, of providers in one PUT, of one trait again."""
+    host = provider(api, {"VCPU": 1000})
+    path = f"/resource_providers/{host}"
+    seen = {"resource_provider_generation": generation(api, host)}
+    aggregates = [new_uuid() for _ in range(2000)]
+    done(api.put(f"{path}/aggregates", json={"aggregates": aggregates, **seen}), 200)
+    assert sorted(api.get(f"{path}/aggregates").json["aggregates"]) == sorted(aggregates)
+    several = {new_uuid(): claim_body("1.39", {host: {"VCPU": 1}}) for _ in range(1000)}
+    done(api.post("/allocations", json=several), 204)
+    assert set(api.get(f"{path}/allocations").json["allocations"]) == set(several)
+    claims = {provider(api, {"VCPU": 1}): {"VCPU": 1} for _ in range(100)}
+    holder = new_uuid()
+    done(api.put(f"/allocations/{holder}", json=claim_body("1.39", claims)), 204)
+    assert held(api, holder) == claims
+    seen = {"resource_provider_generation": generation(api, host)}
+    answer = api.put(f"{path}/traits", json={"traits": ["HW_CPU_X86_AVX2"] * 5000, **seen})
+    assert done(answer, 200).json["traits"] == ["HW_CPU_X86_AVX2"]
+
+
+@rules(
+    r"""
+    a provider name is text
+        POST /resource_providers {name: $1}
+        400 'type'
+        | null
+        | 1
+        | true
+        | ["x"]
+        | {x: 1}
+    a custom name has at most 255 characters
+        PUT /$1/CUSTOM_A*248
+        201
+        PUT /$1/CUSTOM_A*249
+        400
+        | traits
+        | resource_classes
+    the longest name can be used, and a trait and a class may share one
+        PUT /traits/CUSTOM_B*248
+        201
+        GET /resource_classes/CUSTOM_B*248
+        404
+        PUT /resource_classes/CUSTOM_B*248
+        201
+        PUT $host/inventories {inventories: {CUSTOM_B*248: {total: 1}}, seen: 1}
+        200 {inventories: {CUSTOM_B*248: _}, seen: 2}
+        PUT $host/traits {traits: [CUSTOM_B*248], seen: 2}
+        200 {traits: [CUSTOM_B*248], seen: 3}
+    a custom name has a pattern
+        PUT /$2/$1
+        400
+        PUT /$3/$1
+        400
+        | CUSTOM_         | traits | resource_classes
+        | CUSTOM          | traits | resource_classes
+        | custom_A        | traits | resource_classes
+        | CUSTOM_a        | traits | resource_classes
+        | CUSTOM_A-B      | traits | resource_classes
+        | CUSTOM_A.B      | traits | resource_classes
+        | CUSTOM_A%20     | traits | resource_classes
+        | %20CUSTOM_A     | traits | resource_classes
+        | CUSTOM_%C3%89   | traits | resource_classes
+        | %E6%97%A5       | traits | resource_classes
+        | CUSTOM_%F0%9F%9A%A2 | traits | resource_classes
+        | NOT_CUSTOM      | traits | resource_classes
+    a custom name may be odd
+        PUT /$1
+        201
+        | traits/CUSTOM__
+        | traits/CUSTOM_0
+        | traits/CUSTOM_CUSTOM_A_1
+        | resource_classes/CUSTOM__
+        | resource_classes/CUSTOM_0
+        | resource_classes/CUSTOM_CUSTOM_A_1
+    a class in a body has a pattern
+        PUT /allocations/$vm CLAIM {allocations: {$host: {resources: {"$1": 1}}}}
+        400
+        POST $host/inventories {resource_class: "$1", total: 1}
+        400 does not match '^[A-Z0-9_]+$'
+        | vcpu
+        | VCPU\x20
+        | V-CPU
+        | É
+        |
+        | VCPU.
+        | V CPU
+    an unknown class in a set of inventories is judged before its record
+        PUT $host/inventories {inventories: {NO_SUCH_CLASS: $1}, seen: 1}
+        400
+        | nonsense
+        | {total: 1}
+    a trait in a body has 1 to 255 characters, and must exist
+        PUT $host/traits {traits: ["$1"], seen: 1}
+        400 $2
+        |       | should be non-empty
+        | X*256 | is too long
+        | X     | No such trait
+    an owner has 1 to 255 characters
+        PUT /allocations/$vm CLAIM host VCPU=1 {$1: $2}
+        400
+        | project_id    | ""
+        | project_id    | X*256
+        | project_id    | null
+        | project_id    | 1
+        | user_id       | ""
+        | user_id       | X*256
+        | user_id       | null
+        | user_id       | 1
+        | consumer_type | ""
+        | consumer_type | X*256
+        | consumer_type | null
+        | consumer_type | 1
+    an owner may be anything
+        PUT /allocations/$vm CLAIM host VCPU=1 {project_id: "$1", user_id: "$1"}
+        204
+        GET /allocations/$vm
+        200 {project_id: "$1", user_id: "$1", ...}
+        | X*255
+        | not a uuid
+        | né 💾
+        | <b>
+    a consumer type has a pattern
+        PUT /allocations/$vm CLAIM host VCPU=1 {consumer_type: "$1"}
+        400 Failed validating 'pattern'
+        | instance
+        | unknown
+        | all
+        | A-B
+        | A B
+        | É
+    an inventory holds 31 bits
+        PUT $host/inventories {seen: 1, inventories: {VCPU: {total: 2147483647, $1: 2147483647}}}
+        200
+        PUT $host/inventories {seen: 2, inventories: {VCPU: {total: 2147483647, $1: 2147483648}}}
+        400
+        POST $host/inventories {resource_class: DISK_GB, total: 2147483647, $1: 2147483648}
+        400 Failed validating 'maximum' in schema['properties']['$1']
+        POST $host/inventories {resource_class: DISK_GB, total: 2147483647, $1: 9223372036854775808}
+        400 Failed validating 'maximum' in schema['properties']['$1']
+        | reserved
+        | min_unit
+        | max_unit
+        | step_size
+    a generation is any integer
+        PUT $host/inventories {inventories: {}, seen: $1}
+        409 placement.concurrent_update
+        | -1
+        | 0
+        | 2147483648
+        | 9223372036854775808
+        | 1000000000000000000000000000000
+    an amount has no maximum of its own, but a minimum
+        PUT /allocations/$vm CLAIM host VCPU=$1
+        $2
+        | 2147483647    | 409
+        | 2147483648    | 409
+        | 1099511627776 | 409
+        | 0             | 400 minimum of 1
+        | -1            | 400 minimum of 1
+    unicode in a path names nothing
+        $1 /$2/%F0%9F%9A%A2$3
+        404
+        | GET    | traits |
+        | DELETE | traits |
+        | GET    | resource_classes |
+        | DELETE | resource_classes |
+        | GET    | resource_providers |
+        | GET    | resource_providers | /usages
+        | DELETE | resource_providers |
+    """,
+    world="host  VCPU=1",
 )
-@pytest.mark.parametrize("path", ["/traits", "/resource_classes"])
-def test_a_custom_name_has_a_pattern(api: Client, path: str, name: str) -> None:
-    """`CUSTOM_` and capitals, digits or underscores."""
-    assert_refused(api.put(f"{path}/{name}"), 400)
+def test_names_and_numbers(rule: Rule, wire: Client) -> None:
+    """The rows of the table."""
+    rule.check(wire)
 
 
-@pytest.mark.parametrize("name", ["CUSTOM__", "CUSTOM_0", "CUSTOM_CUSTOM_A_1"])
-@pytest.mark.parametrize("path", ["/traits", "/resource_classes"])
-def test_a_custom_name_may_be_odd(api: Client, path: str, name: str) -> None:
-    """There is no other rule."""
-    assert api.put(f"{path}/{name}").status in (201, 204)
-
-
-@pytest.mark.parametrize("name", ["vcpu", "VCPU ", "V-CPU", "É", "", "VCPU.", "V CPU"])
-def test_a_class_in_a_body_has_a_pattern(api: Client, name: str) -> None:
-    """In allocations and in a new inventory."""
-    uuid = provider(api, {"VCPU": 1})
-    body = claim_body("1.39", {uuid: {name: 1}})
-    assert_refused(api.put(f"/allocations/{new_uuid()}", json=body), 400)
-    record = {"resource_class": name, "total": 1}
-    answer = api.post(f"/resource_providers/{uuid}/inventories", json=record)
-    assert_refused(answer, 400, "does not match '^[A-Z0-9_]+$'")
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("vcpu", marks=pytest.mark.deliberately_different("the original answers 500")),
-        pytest.param("", marks=pytest.mark.deliberately_different("the original answers 500")),
-        "NO_SUCH_CLASS",
-    ],
+@pytest.mark.deliberately_different("where the original answers 500, or takes a final newline")
+@rules(
+    """
+    a name may not end with a newline
+        PUT /$1/CUSTOM_A%0A
+        400
+        | traits
+        | resource_classes
+    a bad class in a set of inventories is judged
+        PUT $host/inventories {inventories: {"$1": $2}, seen: 1}
+        400
+        | vcpu | nonsense
+        | vcpu | {total: 1}
+        |      | nonsense
+        |      | {total: 1}
+    """,
+    world="host  VCPU=1",
 )
-def test_a_class_in_a_set_of_inventories_is_judged(api: Client, name: str) -> None:
-    """Both an invalid name and an unknown class are 400."""
-    uuid = provider(api)
-    body = {"inventories": {name: "nonsense"}, "resource_provider_generation": 0}
-    assert_refused(api.put(f"/resource_providers/{uuid}/inventories", json=body), 400)
-    body = {"inventories": {name: {"total": 1}}, "resource_provider_generation": 0}
-    assert_refused(api.put(f"/resource_providers/{uuid}/inventories", json=body), 400)
-
-
-def test_a_trait_in_a_body_has_1_to_255_characters(api: Client) -> None:
-    """Its pattern does not matter, because the trait must exist."""
-    path, seen = f"/resource_providers/{provider(api)}/traits", {"resource_provider_generation": 0}
-    said = {"": "should be non-empty", "X" * 256: "is too long", "X": "No such trait"}
-    for name, fragment in said.items():
-        answer = api.put(path, json={"traits": [name], **seen})
-        assert_refused(answer, 400, fragment)
-
-
-@pytest.mark.parametrize("text", ["", "X" * 256, None, 1], ids=repr)
-@pytest.mark.parametrize("name", ["project", "user", "consumer_type"])
-def test_an_owner_has_1_to_255_characters(api: Client, name: str, text: Any) -> None:
-    """Project, user and consumer type."""
-    uuid = provider(api, {"VCPU": 1})
-    body = claim_body("1.39", {uuid: {"VCPU": 1}}, **{name: text})
-    assert_refused(api.put(f"/allocations/{new_uuid()}", json=body), 400)
-
-
-@pytest.mark.parametrize("text", ["X" * 255, "not a uuid", "né 💾", "<b>"])
-def test_an_owner_may_be_anything(api: Client, text: str) -> None:
-    """Project and user may be any text."""
-    uuid = provider(api, {"VCPU": 1})
-    consumer = new_uuid()
-    body = claim_body("1.39", {uuid: {"VCPU": 1}}, project=text, user=text)
-    assert api.put(f"/allocations/{consumer}", json=body).status == 204
-    shown = api.get(f"/allocations/{consumer}").json
-    assert (shown["project_id"], shown["user_id"]) == (text, text)
-
-
-@pytest.mark.parametrize("text", ["instance", "unknown", "all", "A-B", "A B", "É"])
-def test_a_consumer_type_has_a_pattern(api: Client, text: str) -> None:
-    """Capitals, digits and underscores, so `all` and `unknown` cannot be stored."""
-    uuid = provider(api, {"VCPU": 1})
-    body = claim_body("1.39", {uuid: {"VCPU": 1}}, consumer_type=text)
-    answer = api.put(f"/allocations/{new_uuid()}", json=body)
-    assert_refused(answer, 400, "Failed validating 'pattern'")
-
-
-@pytest.mark.parametrize("field", ["total", "reserved", "min_unit", "max_unit", "step_size"])
-def test_an_inventory_holds_31_bits(api: Client, field: str) -> None:
-    """2147483647 is valid; larger numbers are not."""
-    uuid = provider(api)
-    path = f"/resource_providers/{uuid}/inventories"
-    good = {"total": INT_MAX, field: INT_MAX}
-    body = {"inventories": {"VCPU": good}, "resource_provider_generation": 0}
-    assert api.put(path, json=body).status == 200
-    for absurd in (INT_MAX + 1, 2**63, 10**400):
-        bad = {"total": INT_MAX, field: absurd}
-        body = {"inventories": {"VCPU": bad}, "resource_provider_generation": 1}
-        where = f"Failed validating 'maximum' in schema['properties']['{field}']"
-        assert_refused(api.put(path, json=body), 400)
-        record = {"resource_class": "DISK_GB"} | bad
-        assert_refused(api.post(path, json=record), 400, where)
-
-
-@pytest.mark.parametrize("generation", [-1, 1, INT_MAX + 1, 2**63, 10**30])
-def test_a_generation_is_any_integer(api: Client, generation: int) -> None:
-    """If it is not the provider's, it is a conflict, however large."""
-    body = {"inventories": {}, "resource_provider_generation": generation}
-    answer = api.put(f"/resource_providers/{provider(api)}/inventories", json=body)
-    assert_refused(answer, 409, code="placement.concurrent_update")
-
-
-def test_an_amount_has_no_maximum_of_its_own(api: Client) -> None:
-    """If it exceeds the capacity, it is a conflict."""
-    uuid = provider(api, {"VCPU": 1})
-    for amount in (INT_MAX, INT_MAX + 1, 2**40):
-        body = claim_body("1.39", {uuid: {"VCPU": amount}})
-        assert_refused(api.put(f"/allocations/{new_uuid()}", json=body), 409)
-    for amount in (0, -1):
-        body = claim_body("1.39", {uuid: {"VCPU": amount}})
-        assert_refused(api.put(f"/allocations/{new_uuid()}", json=body), 400, "minimum of 1")
-
-
-@pytest.mark.parametrize("length", [200, 255])
-def test_long_custom_names_can_be_used(api: Client, length: int) -> None:
-    """A class with the longest name can have inventory, and a trait can be set."""
-    name = long_name(length)
-    assert api.put(f"/resource_classes/{name}").status == 201
-    assert api.put(f"/traits/{name}").status == 201
-    uuid = provider(api, {name: 1}, traits=[name])
-    assert list(api.get(f"/resource_providers/{uuid}/inventories").json["inventories"]) == [name]
-    assert api.get(f"/resource_providers/{uuid}/traits").json["traits"] == [name]
-
-
-def test_a_trait_and_a_class_may_share_a_name(api: Client) -> None:
-    """They are different things."""
-    name = custom_class(api)
-    assert api.put(f"/traits/{name}").status == 201
-    assert api.get(f"/resource_classes/{custom_trait(api)}").status == 404
+def test_names_that_the_original_takes_or_fails_at(rule: Rule, wire: Client) -> None:
+    """The rows of the table."""
+    rule.check(wire)

@@ -6,19 +6,9 @@ Source: rest-api.md 1.6.
 
 import pytest
 
-from tests.api.answers import assert_refused
-from tests.api.worlds import custom_trait, new_name, new_uuid, provider, put_traits, uuids_of
+from tests.api.wire import Rule, rules
+from tests.api.worlds import new_name, provider, uuids_of
 from tests.client import Client
-from tests.routes import VERSIONS
-
-DECLARING = ["/resource_providers", "/traits", "/usages", "/allocation_candidates"]
-
-
-@pytest.mark.parametrize("path", DECLARING)
-@pytest.mark.parametrize("name", ["unknown", "NAME", "Uuid", "%C3%A9", "%20"])
-def test_an_unknown_parameter_is_400(api: Client, path: str, name: str) -> None:
-    """Names are case-sensitive."""
-    assert_refused(api.get(f"{path}?{name}=x"), 400, "Invalid query string parameters")
 
 
 def test_values_are_percent_decoded_as_utf_8(api: Client) -> None:
@@ -30,102 +20,113 @@ def test_values_are_percent_decoded_as_utf_8(api: Client) -> None:
     assert uuids_of(api.get(f"/resource_providers?n%61me=h%c3%b6st+a%2bb{tail}")) == {uuid}
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "/resource_providers?name=%FF",
-        "/resource_providers?%FF=a",
-        "/traits?name=%FF",
-        "/resource_providers?name=%C3",
-        pytest.param(
-            "/usages?project_id=%FF",
-            marks=pytest.mark.deliberately_different("the original answers 500"),
-        ),
-    ],
+@rules(
+    """
+    an unknown parameter is 400, and names have a letter case
+        GET /$2?$1=x
+        400 Invalid query string parameters
+        GET /$3?$1=x
+        400 Invalid query string parameters
+        | unknown | resource_providers | traits
+        | NAME    | resource_providers | traits
+        | Uuid    | resource_providers | traits
+        | %C3%A9  | resource_providers | traits
+        | %20     | resource_providers | traits
+        | unknown | usages | allocation_candidates
+        | NAME    | usages | allocation_candidates
+        | %C3%A9  | usages | allocation_candidates
+    bytes that are not UTF-8 are 400
+        GET /$1
+        400
+        | resource_providers?name=%FF
+        | resource_providers?%FF=a
+        | traits?name=%FF
+        | resource_providers?name=%C3
+    of a repeated parameter the last counts
+        GET /resource_providers?$1
+        200 PROVIDERS host
+        | name=other&name=$host.name                     | @1.0-
+        | uuid=nonsense&uuid=$host                       | @1.0-
+        | in_tree=nonsense&in_tree=$host
+        | uuid=$host&resources=nonsense&resources=VCPU:4
+    and only the last is checked
+        GET /resource_providers?uuid=$host&uuid=nonsense
+        400
+        | | @1.0-
+    of those of traits too
+        GET /traits?$1
+        200 {traits: [$CUSTOM_T]}
+        | name=nonsense&name=in:$CUSTOM_T
+        | name=in:$CUSTOM_T&associated=perhaps&associated=false
+    every member_of and every required counts
+        GET /resource_providers?$1
+        200 PROVIDERS $2
+        | member_of=$A&member_of=$B             | both
+        | required=$CUSTOM_R&required=$CUSTOM_B | both
+        | required=$CUSTOM_R                    | both red
+    a uuid to filter by must be dashed: queries are stricter than bodies
+        GET /resource_providers?$1
+        400
+        | uuid=0*32
+        | uuid={$host}
+        | uuid=urn:uuid:$host
+        | uuid=%20$host
+        | uuid=$host%20
+        | uuid=x
+        | uuid=
+        | uuid=$host%0A
+        | in_tree=0*32
+        | in_tree={$host}
+        | in_tree=urn:uuid:$host
+        | in_tree=%20$host
+        | in_tree=$host%20
+        | in_tree=x
+        | in_tree=
+        | in_tree=$host%0A
+    in capitals a uuid is well formed
+        GET /resource_providers?$1=$nowhere.upper
+        200 PROVIDERS
+        | uuid
+        | in_tree
+    parameters are separated by & and ;
+        GET /resource_providers?name=$host.name$1uuid=$host
+        200 PROVIDERS host
+        | &
+        | ;
+        | &;
+    an empty query is no query
+        GET /resource_providers$1
+        200 {resource_providers: [_, ...]}
+        | ?
+        | ?&
+        | ?&&
+    """,
+    world="""
+        host  VCPU=4
+        both  @A @B  CUSTOM_R CUSTOM_B
+        red   @A  CUSTOM_R
+    """,
+    traits="CUSTOM_T",
 )
-def test_bytes_that_are_not_utf_8_are_400(api: Client, query: str) -> None:
-    """They cannot be decoded."""
-    assert_refused(api.get(query), 400)
+def test_queries(rule: Rule, wire: Client) -> None:
+    """The rows of the table."""
+    rule.check(wire)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_the_last_of_repeated_parameters_wins(api: Client, version: str) -> None:
-    """Only the last value is used and checked."""
-    name = new_name()
-    uuid = provider(api, name=name)
-    response = api.get(f"/resource_providers?name=other&name={name}", version=version)
-    assert uuids_of(response) == {uuid}
-    response = api.get(f"/resource_providers?uuid=nonsense&uuid={uuid}", version=version)
-    assert uuids_of(response) == {uuid}
-    answer = api.get(f"/resource_providers?uuid={uuid}&uuid=nonsense", version=version)
-    assert_refused(answer, 400, version=version)
-
-
-def test_the_last_value_wins_for_the_other_parameters_too(api: Client) -> None:
-    """`in_tree`, `resources` and the parameters of `GET /traits`."""
-    uuid = provider(api, {"VCPU": 4})
-    trait = custom_trait(api)
-    tree = f"in_tree=nonsense&in_tree={uuid}"
-    assert uuids_of(api.get(f"/resource_providers?{tree}")) == {uuid}
-    resources = f"uuid={uuid}&resources=nonsense&resources=VCPU:4"
-    assert uuids_of(api.get(f"/resource_providers?{resources}")) == {uuid}
-    response = api.get(f"/traits?name=nonsense&name=in:{trait}")
-    assert response.json["traits"] == [trait]
-    response = api.get(f"/traits?name=in:{trait}&associated=perhaps&associated=false")
-    assert response.json["traits"] == [trait]
-
-
-@pytest.mark.parametrize("name", ["uuid", "in_tree"])
-@pytest.mark.parametrize(
-    "shape",
-    ["{dashless}", "{{{uuid}}}", "urn:uuid:{uuid}", "%20{uuid}", "{uuid}%20", "x", "", "{uuid}%0A"],
+@pytest.mark.deliberately_different("berth has one uuid in any letter case; the original 500s")
+@rules(
+    """
+    a uuid to filter by has no letter case
+        GET /resource_providers?$1=$host.upper
+        200 PROVIDERS host
+        | uuid
+        | in_tree
+    bytes that are not UTF-8 are 400 for usages
+        GET /usages?project_id=%FF
+        400
+    """,
+    world="host",
 )
-def test_a_uuid_to_filter_by_must_be_dashed(api: Client, name: str, shape: str) -> None:
-    """Query strings are stricter than bodies."""
-    uuid = provider(api)
-    value = shape.format(uuid=uuid, dashless=uuid.replace("-", ""))
-    assert_refused(api.get(f"/resource_providers?{name}={value}"), 400)
-
-
-@pytest.mark.deliberately_different("berth takes a uuid in any letter case for the same uuid")
-@pytest.mark.parametrize("name", ["uuid", "in_tree"])
-def test_a_uuid_to_filter_by_has_no_letter_case(api: Client, name: str) -> None:
-    """In upper case it finds the provider."""
-    uuid = provider(api)
-    assert uuids_of(api.get(f"/resource_providers?{name}={uuid.upper()}")) == {uuid}
-
-
-@pytest.mark.parametrize("name", ["uuid", "in_tree"])
-def test_an_upper_case_uuid_is_well_formed(api: Client, name: str) -> None:
-    """It is accepted, whether it matches or not."""
-    assert uuids_of(api.get(f"/resource_providers?{name}={new_uuid().upper()}")) == set()
-
-
-@pytest.mark.parametrize("separator", ["&", ";", "&;"])
-def test_a_semicolon_separates_parameters_too(api: Client, separator: str) -> None:
-    """As in the original."""
-    name = new_name()
-    uuid = provider(api, name=name)
-    query = separator.join((f"name={name}", f"uuid={uuid}"))
-    assert uuids_of(api.get(f"/resource_providers?{query}")) == {uuid}
-
-
-def test_an_empty_query_is_no_query(api: Client) -> None:
-    """A question mark alone, or with separators only."""
-    for query in ("?", "?&", "?&&"):
-        assert api.get(f"/resource_providers{query}").status == 200
-
-
-def test_every_member_of_and_every_required_counts(api: Client) -> None:
-    """These two parameters may be repeated: all values must match."""
-    a, b = new_uuid(), new_uuid()
-    red, blue = custom_trait(api), custom_trait(api)
-    both = provider(api, aggregates=[a, b], traits=[red, blue])
-    first = provider(api, aggregates=[a])
-    put_traits(api, first, [red])
-    response = api.get(f"/resource_providers?member_of={a}&member_of={b}")
-    assert uuids_of(response) == {both}
-    response = api.get(f"/resource_providers?required={red}&required={blue}")
-    assert uuids_of(response) == {both}
-    response = api.get(f"/resource_providers?required={red}")
-    assert uuids_of(response) == {both, first}
+def test_queries_that_the_original_takes_otherwise(rule: Rule, wire: Client) -> None:
+    """The rows of the table."""
+    rule.check(wire)

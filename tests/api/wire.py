@@ -27,10 +27,10 @@ its answer; a line further to the right continues the one above.
     PUT $host/x {a: 1}    a request; its body is JSON in YAML's short form, or bytes as Python has;
                           ` @1.7` at its end asks for that microversion, ` @none` for none
     200 {a: 1, ...}       its answer; `...` stands for further members or items, _ for any value;
-                          lists have no order; JSON lines are a list
-    400 code text ... x   a refusal: its code, if it is not that of most, and what its detail says
-                          (what its text says, if it is 401, or no JSON because of `> Accept`),
-                          behind other members of its error, if any: `{pointer: /a}`
+                          lists have no order
+    200 b'...'            part of its body, without blanks
+    400 code text ... x   a refusal: its code, if it has one of its own, and what its detail says
+                          (what its text says, if it is 401, or no JSON because of `> Accept`)
     < Name: value         a header of the answer, of which `...` leaves out a part; `< Name:` is not
                           there
     | one | two           a case, whose cells are $1 and $2: the rule is tried with each; the last
@@ -190,6 +190,7 @@ class Scene:
     is_changed: bool = False
 
     def __post_init__(self) -> None:
+        self.value("project")
         for name in self.fleet.custom_classes:
             done(self.client.put(f"/resource_classes/{self.value(name)}"), 201)
         for name in self.fleet.custom_traits:
@@ -267,8 +268,8 @@ class Scene:
     def everything(self, *, own: bool) -> object:
         """All that can be read of the world and beside it."""
         providers = [self.value(name) for name in self.fleet.by_name]
-        projects = [self.meaning["project"]] if "project" in self.meaning else []
-        return everything_read(self.client, providers, sorted(self.consumers), projects, own=own)
+        consumers, projects = sorted(self.consumers), [self.value("project")]
+        return everything_read(self.client, providers, consumers, projects, own=own)
 
     def _body(self, body: str, version: str) -> dict[str, Any]:
         if not body:
@@ -327,6 +328,9 @@ class Scene:
             if step.answer.startswith("PROVIDERS"):
                 uuids = sorted(each["uuid"] for each in answer.json["resource_providers"])
                 assert uuids == sorted(map(self.value, step.answer.split()[1:])), uuids
+            elif step.answer.startswith("b'"):
+                part = ast.literal_eval(self.text(step.answer))
+                assert part in re.sub(rb"\s", b"", answer.body), answer.body
             elif step.answer:
                 fault = self.difference(_parsed(step.answer), value := _value_of(answer))
                 assert not fault, (fault, value)
