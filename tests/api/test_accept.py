@@ -103,20 +103,16 @@ def test_a_refusal_of_accept_names_no_range_of_versions(api: Client, version: st
     """
     a write does not look at Accept
         > Accept: text/plain
-        POST /resource_providers {name: $name, uuid: $new}
-        200 {uuid: $new, ...}
+        POST /resource_providers {name: $name, uuid: $new} => 200 {uuid: $new, ...}
         < Content-Type: application/json
         > Accept: text/plain
-        PUT $new {name: $other}
-        200 {uuid: $new, ...}
+        PUT $new {name: $other} => 200 {uuid: $new, ...}
         < Content-Type: application/json
         > Accept: text/plain
-        DELETE $new
-        204
+        DELETE $new => 204
     asking for one trait does not look at Accept, because there is nothing to negotiate
         > Accept: text/plain
-        GET /traits/$1
-        $2
+        GET /traits/$1 => $2
         | HW_CPU_X86_AVX2 | 204
         | CUSTOM_NOT_THERE | 404
     """

@@ -19,8 +19,7 @@ WORLD = """
 @rules(
     """
     a consumer shows what it holds
-        PUT /allocations/$vm CLAIM host VCPU=2 MEMORY_MB=32 pool DISK_GB=5 @1.39
-        204
+        PUT /allocations/$vm CLAIM host VCPU=2 MEMORY_MB=32 pool DISK_GB=5 @1.39 => 204
         GET /allocations/$vm
         200 {allocations: {$host: {generation: 4, resources: {VCPU: 2, MEMORY_MB: 32}}, $pool:
             {generation: 2, resources: {DISK_GB: 5}}}$1}
@@ -30,81 +29,57 @@ WORLD = """
         | , project_id: $project, user_id: user, consumer_generation: 1, consumer_type: INSTANCE
             | @1.38-
     a consumer of nothing shows nothing, whatever its name @1.0-
-        GET /allocations/$1
-        200 {allocations: {}}
-        | $nobody
-        | not-a-uuid
-        | %C3%9C
-        | a%20b
+        GET /allocations/$1 => 200 {allocations: {}}
+        || $nobody || not-a-uuid || %C3%9C || a%20b
     a missing type is shown as unknown
-        PUT /allocations/$vm CLAIM host VCPU=1 @1.37
-        204
-        GET /allocations/$vm
-        200 {consumer_type: unknown, ...}
+        PUT /allocations/$vm CLAIM host VCPU=1 @1.37 => 204
+        GET /allocations/$vm => 200 {consumer_type: unknown, ...}
     a provider shows who holds it
-        PUT /allocations/$vm CLAIM host VCPU=2 pool DISK_GB=5 @1.39
-        204
+        PUT /allocations/$vm CLAIM host VCPU=2 pool DISK_GB=5 @1.39 => 204
         GET $host/allocations
         200 {allocations: {$vm: {resources: {VCPU: 2}$1}, $host.consumer: {resources: {VCPU: 1}$1}},
             seen: 4}
         |                          | @1.0-1.27
         | , consumer_generation: 1 | @1.28-
     a provider that nobody holds shows nothing
-        GET $empty/allocations
-        200 {allocations: {}, seen: 0}
+        GET $empty/allocations => 200 {allocations: {}, seen: 0}
     reading says when the newest allocation was made, from 1.15 on @1.15-
-        GET $1
-        200
+        GET $1 => 200
         < Last-Modified: ...
         < Cache-Control: no-cache
-        | /allocations/$nobody
-        | /allocations/$host.consumer
-        | $host/allocations
+        || /allocations/$nobody || /allocations/$host.consumer || $host/allocations
     before 1.15 it does not @1.14
-        GET $1
-        200
+        GET $1 => 200
         < Last-Modified:
         < Cache-Control:
-        | /allocations/$nobody
-        | /allocations/$host.consumer
-        | $host/allocations
+        || /allocations/$nobody || /allocations/$host.consumer || $host/allocations
     deleting takes all that the consumer holds, and no provider counts @1.0-
-        PUT /allocations/$vm CLAIM host VCPU=2 pool DISK_GB=5 @1.39
-        204
-        DELETE /allocations/$vm
-        204
-        GET /allocations/$vm
-        200 {allocations: {}}
-        GET $host
-        200 {generation: 4, ...}
-        GET $pool
-        200 {generation: 2, ...}
+        PUT /allocations/$vm CLAIM host VCPU=2 pool DISK_GB=5 @1.39 => 204
+        DELETE /allocations/$vm => 204
+        GET /allocations/$vm => 200 {allocations: {}}
+        GET $host => 200 {generation: 4, ...}
+        GET $pool => 200 {generation: 2, ...}
     deleting nothing is not found @1.0,1.22,1.23,1.39
-        DELETE /allocations/$1
-        404 No allocations for consumer '$1'
-        | $nobody
-        | not-a-uuid
+        DELETE /allocations/$1 => 404 No allocations for consumer '$1'
+        || $nobody || not-a-uuid
     faults of reading a consumer: Accept, role
         > Accept: $1
         > X-Roles: $2
-        GET /allocations/nonsense
-        $3
+        GET /allocations/nonsense => $3
         | text/plain       | nobody | 406
         | application/json | nobody | 403
         | application/json | admin  | 200
     faults of reading a provider: Accept, role, provider
         > Accept: $1
         > X-Roles: $2
-        GET /resource_providers/$3/allocations
-        $4
+        GET /resource_providers/$3/allocations => $4
         | text/plain       | nobody | $nowhere | 406
         | application/json | nobody | $nowhere | 403
         | application/json | admin  | $nowhere | 404 No resource provider with uuid
         | application/json | admin  | $host    | 200
     faults of deleting: role, consumer
         > X-Roles: $1
-        DELETE /allocations/$2
-        $3
+        DELETE /allocations/$2 => $3
         | nobody | $nobody        | 403
         | admin  | $nobody        | 404 No allocations for consumer
         | admin  | $host.consumer | 204
@@ -122,10 +97,8 @@ def test_allocations(rule: Rule, wire: Client) -> None:
     GET and DELETE take every spelling of a uuid, as PUT does
         GET /allocations/$1$host.consumer$2
         200 {allocations: {$host: {resources: {VCPU: 1}, ...}}, ...}
-        DELETE /allocations/$1$host.consumer$2
-        204
-        GET /allocations/$host.consumer
-        200 {allocations: {}}
+        DELETE /allocations/$1$host.consumer$2 => 204
+        GET /allocations/$host.consumer => 200 {allocations: {}}
         | urn:uuid: |
         | %7B | %7D
     """,

@@ -27,8 +27,7 @@ WORLD = """
 @rules(
     """
     PUT gives a consumer what it asks for
-        PUT /allocations/$vm CLAIM host VCPU=2 MEMORY_MB=32 pool DISK_GB=5
-        204
+        PUT /allocations/$vm CLAIM host VCPU=2 MEMORY_MB=32 pool DISK_GB=5 => 204
         < Content-Type:
         < Last-Modified:
         < Cache-Control:
@@ -40,107 +39,70 @@ WORLD = """
         | $C, $D, consumer_type: unknown  | @1.8-1.37
         | $C, $D, consumer_type: INSTANCE | @1.38-
     PUT replaces all that the consumer held @1.0-
-        PUT /allocations/$busy.consumer CLAIM host VCPU=3 {$1}
-        204
+        PUT /allocations/$busy.consumer CLAIM host VCPU=3 {$1} => 204
         GET /allocations/$busy.consumer @1.39
         200 {allocations: {$host: {resources: {VCPU: 3}, ...}}, ...}
-        GET $busy/usages
-        200 {usages: {VCPU: 0, MEMORY_MB: 0}, ...}
+        GET $busy/usages => 200 {usages: {VCPU: 0, MEMORY_MB: 0}, ...}
         |                        | @1.0-1.27
         | consumer_generation: 1 | @1.28-
     POST writes several consumers at once, each as PUT does @1.13-
-        POST /allocations CLAIMS one: host VCPU=1; two: host VCPU=3
-        204
+        POST /allocations CLAIMS one: host VCPU=1; two: host VCPU=3 => 204
         < Last-Modified:
         < Cache-Control:
-        GET /allocations/$one
-        200 {allocations: {$host: {resources: {VCPU: 1}, ...}}, ...}
-        GET /allocations/$two
-        200 {allocations: {$host: {resources: {VCPU: 3}, ...}}, ...}
+        GET /allocations/$one => 200 {allocations: {$host: {resources: {VCPU: 1}, ...}}, ...}
+        GET /allocations/$two => 200 {allocations: {$host: {resources: {VCPU: 3}, ...}}, ...}
     there is no POST before 1.13 @1.0-1.12
-        POST /allocations {}
-        404
+        POST /allocations {} => 404
     PUT with nothing removes all, and the consumer can be made again @1.28-
-        PUT /allocations/$busy.consumer CLAIM {consumer_generation: 1}
-        204
-        GET /allocations/$busy.consumer
-        200 {allocations: {}}
-        PUT /allocations/$busy.consumer CLAIM busy VCPU=1 @1.39
-        204
+        PUT /allocations/$busy.consumer CLAIM {consumer_generation: 1} => 204
+        GET /allocations/$busy.consumer => 200 {allocations: {}}
+        PUT /allocations/$busy.consumer CLAIM busy VCPU=1 @1.39 => 204
     POST with nothing removes all earlier than PUT does
-        POST /allocations CLAIMS busy.consumer: {$1}
-        204
-        GET /allocations/$busy.consumer
-        200 {allocations: {}}
+        POST /allocations CLAIMS busy.consumer: {$1} => 204
+        GET /allocations/$busy.consumer => 200 {allocations: {}}
         |                        | @1.13-1.27
         | consumer_generation: 1 | @1.28-
     before 1.28 PUT with nothing is refused @1.0-1.27
-        PUT /allocations/$vm CLAIM
-        400 JSON does not validate
+        PUT /allocations/$vm CLAIM => 400 JSON does not validate
     of a provider listed twice the last item counts @1.11
         PUT /allocations/$vm {project_id: p, user_id: u, allocations: [
             {resource_provider: {uuid: $host}, resources: {VCPU: 1}},
             {resource_provider: {uuid: $host}, resources: {MEMORY_MB: 2}}]}
         204
-        GET /allocations/$vm
-        200 {allocations: {$host: {resources: {MEMORY_MB: 2}, ...}}, ...}
+        GET /allocations/$vm => 200 {allocations: {$host: {resources: {MEMORY_MB: 2}, ...}}, ...}
     before 1.8 a write takes a consumer from its project
-        PUT /allocations/$busy.consumer CLAIM busy VCPU=2 @1.7
-        204
-        GET /allocations/$busy.consumer
-        200 {$A, $B, consumer_type: INSTANCE, ...}
+        PUT /allocations/$busy.consumer CLAIM busy VCPU=2 @1.7 => 204
+        GET /allocations/$busy.consumer => 200 {$A, $B, consumer_type: INSTANCE, ...}
     before 1.38 a write leaves the type alone
-        PUT /allocations/$vm CLAIM host VCPU=1 {consumer_type: VOLUME}
-        204
-        PUT /allocations/$vm CLAIM host VCPU=2 {consumer_generation: 1} @1.37
-        204
-        GET /allocations/$vm
-        200 {consumer_type: VOLUME, ...}
+        PUT /allocations/$vm CLAIM host VCPU=1 {consumer_type: VOLUME} => 204
+        PUT /allocations/$vm CLAIM host VCPU=2 {consumer_generation: 1} @1.37 => 204
+        GET /allocations/$vm => 200 {consumer_type: VOLUME, ...}
     a write moves a consumer to another project, user and type; one that fails does not
         PUT /allocations/$busy.consumer CLAIM busy VCPU=$1
             {consumer_generation: 1, project_id: p2, user_id: u2, consumer_type: VOLUME}
         $2
-        GET /allocations/$busy.consumer
-        200 {project_id: $3, user_id: $4, consumer_type: $5, ...}
+        GET /allocations/$busy.consumer => 200 {project_id: $3, user_id: $4, consumer_type: $5, ...}
         | 2 | 204 | p2 | u2 | VOLUME
         | 5 | 409 | $project | user | INSTANCE
     a type is any name of capitals, digits and underscores
-        PUT /allocations/$vm CLAIM host VCPU=1 {consumer_type: "$1"}
-        204
-        GET /allocations/$vm
-        200 {consumer_type: "$1", ...}
-        | ALL
-        | UNKNOWN
-        | A
-        | _
-        | 0
-        | A*255
+        PUT /allocations/$vm CLAIM host VCPU=1 {consumer_type: "$1"} => 204
+        GET /allocations/$vm => 200 {consumer_type: "$1", ...}
+        || ALL || UNKNOWN || A || _ || 0 || A*255
     the generation of a provider in the body is ignored @1.12-
         PUT /allocations/$vm CLAIM {allocations: {$host: {resources: {VCPU: 1}, generation: 12345}}}
         204
     mappings are accepted and ignored @1.34-
-        PUT /allocations/$vm CLAIM host VCPU=1 {mappings: $1}
-        204
-        POST /allocations CLAIMS other: host VCPU=1 {mappings: $1}
-        204
-        | {"": [$A]}
-        | {"": [$A, $A], _NET: [$A.upper]}
-        | {"1": ["0*32"]}
-        | {"": what stands under the empty string is free}
-        | {"": []}
+        PUT /allocations/$vm CLAIM host VCPU=1 {mappings: $1} => 204
+        POST /allocations CLAIMS other: host VCPU=1 {mappings: $1} => 204
+        || {"": [$A]} || {"": [$A, $A], _NET: [$A.upper]} || {"1": ["0*32"]}
+        || {"": what stands under the empty string is free} || {"": []}
     numbers with a zero fraction are integers
-        PUT /allocations/$vm CLAIM {allocations: {$host: {resources: {VCPU: 2.0}}}}
-        204
-        GET /allocations/$vm
-        200 {allocations: {$host: {resources: {VCPU: 2}, ...}}, ...}
+        PUT /allocations/$vm CLAIM {allocations: {$host: {resources: {VCPU: 2.0}}}} => 204
+        GET /allocations/$vm => 200 {allocations: {$host: {resources: {VCPU: 2}, ...}}, ...}
     PUT normalises the spelling of the consumer
-        PUT /allocations/$1 CLAIM host VCPU=1
-        204
-        GET /allocations/$vm
-        200 {allocations: {$host: {resources: {VCPU: 1}, ...}}, ...}
-        | %7B$vm.upper%7D
-        | urn:uuid:$vm.upper
-        | $vm.upper
+        PUT /allocations/$1 CLAIM host VCPU=1 => 204
+        GET /allocations/$vm => 200 {allocations: {$host: {resources: {VCPU: 1}, ...}}, ...}
+        || %7B$vm.upper%7D || urn:uuid:$vm.upper || $vm.upper
     POST is all or nothing, and the sums of a request are checked
         POST /allocations CLAIMS one: host VCPU=$1; two: host VCPU=$2
         409 The requested amount would exceed the capacity
@@ -155,12 +117,9 @@ WORLD = """
         GET /allocations/$left.consumer
         200 {allocations: {$busy: {resources: {VCPU: 4}, ...}}, ...}
     POST lets one consumer hand over to another
-        POST /allocations CLAIMS new: left VCPU=4; left.consumer: {consumer_generation: 1}
-        204
-        GET /allocations/$new
-        200 {allocations: {$left: {resources: {VCPU: 4}, ...}}, ...}
-        GET /allocations/$left.consumer
-        200 {allocations: {}}
+        POST /allocations CLAIMS new: left VCPU=4; left.consumer: {consumer_generation: 1} => 204
+        GET /allocations/$new => 200 {allocations: {$left: {resources: {VCPU: 4}, ...}}, ...}
+        GET /allocations/$left.consumer => 200 {allocations: {}}
     """.replace("$A, $B,", f"project_id: {NIL}, user_id: {NIL},").replace(
         "$C, $D", "project_id: $project, user_id: user"
     ),
@@ -178,8 +137,7 @@ def test_writing(rule: Rule, wire: Client) -> None:
         POST /allocations {$vm.upper: {allocations: {$host.upper: {resources: {VCPU: 1}}},
             user_id: u, project_id: p, consumer_generation: null, consumer_type: X}}
         204
-        GET /allocations/$vm
-        200 {allocations: {$host: {resources: {VCPU: 1}, ...}}, ...}
+        GET /allocations/$vm => 200 {allocations: {$host: {resources: {VCPU: 1}, ...}}, ...}
     """,
     world="host VCPU=4",
 )
@@ -200,110 +158,72 @@ def test_spellings(rule: Rule, wire: Client) -> None:
         | consumer_type       | @1.0-1.37
         | color               | @1.0-
     a key that the microversion requires is missed
-        PUT /allocations/$vm CLAIM host VCPU=1 {$1: absent}
-        400 '$1' is a required property
+        PUT /allocations/$vm CLAIM host VCPU=1 {$1: absent} => 400 '$1' is a required property
         | allocations         | @1.0-
         | project_id          | @1.8-
         | user_id             | @1.8-
         | consumer_generation | @1.28-
         | consumer_type       | @1.38-
     POST misses it too
-        POST /allocations CLAIMS vm: host VCPU=1 {$1: absent}
-        400 '$1' is a required property
+        POST /allocations CLAIMS vm: host VCPU=1 {$1: absent} => 400 '$1' is a required property
         | allocations         | @1.13-
         | project_id          | @1.13-
         | user_id             | @1.13-
         | consumer_generation | @1.28-
         | consumer_type       | @1.38-
     a body that breaks the schema is refused
-        PUT /allocations/$vm CLAIM host VCPU=1 {$1}
-        400 JSON does not validate
-        POST /allocations CLAIMS vm: host VCPU=1 {$1}
-        400 JSON does not validate
-        | project_id: ""
-        | project_id: p*256
-        | project_id: 7
-        | project_id: null
-        | user_id: ""
-        | user_id: u*256
-        | consumer_generation: "1"
-        | consumer_generation: 1.5
-        | consumer_generation: true
-        | consumer_type: ""
-        | consumer_type: A*256
-        | consumer_type: instance
-        | consumer_type: unknown
-        | consumer_type: null
-        | allocations: null
-        | allocations: []
-        | allocations: {x: {resources: {VCPU: 1}}}
-        | allocations: {a*32: {resources: {VCPU: 1}}}
-        | allocations: {$host: {}}
-        | allocations: {$host: {resources: {}}}
-        | allocations: {$host: {resources: [VCPU]}}
-        | allocations: {$host: {resources: {vcpu: 1}}}
-        | allocations: {$host: {resources: {"": 1}}}
-        | allocations: {$host: {resources: {VCPU: 0}}}
-        | allocations: {$host: {resources: {VCPU: -1}}}
-        | allocations: {$host: {resources: {VCPU: 1.5}}}
-        | allocations: {$host: {resources: {VCPU: "1"}}}
-        | allocations: {$host: {resources: {VCPU: true}}}
-        | allocations: {$host: {resources: {VCPU: null}}}
-        | allocations: {$host: {resources: {VCPU: 1}, generation: "1"}}
-        | allocations: {$host: {resources: {VCPU: 1}, color: 1}}
-        | mappings: {}
-        | mappings: null
-        | mappings: []
-        | mappings: {"1": []}
-        | mappings: {"1": [x]}
-        | mappings: {"1": $A}
-        | mappings: x
+        PUT /allocations/$vm CLAIM host VCPU=1 {$1} => 400 JSON does not validate
+        POST /allocations CLAIMS vm: host VCPU=1 {$1} => 400 JSON does not validate
+        || project_id: "" || project_id: p*256 || project_id: 7 || project_id: null || user_id: ""
+        || user_id: u*256 || consumer_generation: "1" || consumer_generation: 1.5
+        || consumer_generation: true || consumer_type: "" || consumer_type: A*256
+        || consumer_type: instance || consumer_type: unknown || consumer_type: null
+        || allocations: null || allocations: [] || allocations: {x: {resources: {VCPU: 1}}}
+        || allocations: {a*32: {resources: {VCPU: 1}}} || allocations: {$host: {}}
+        || allocations: {$host: {resources: {}}} || allocations: {$host: {resources: [VCPU]}}
+        || allocations: {$host: {resources: {vcpu: 1}}}
+        || allocations: {$host: {resources: {"": 1}}}
+        || allocations: {$host: {resources: {VCPU: 0}}}
+        || allocations: {$host: {resources: {VCPU: -1}}}
+        || allocations: {$host: {resources: {VCPU: 1.5}}}
+        || allocations: {$host: {resources: {VCPU: "1"}}}
+        || allocations: {$host: {resources: {VCPU: true}}}
+        || allocations: {$host: {resources: {VCPU: null}}}
+        || allocations: {$host: {resources: {VCPU: 1}, generation: "1"}}
+        || allocations: {$host: {resources: {VCPU: 1}, color: 1}} || mappings: {} || mappings: null
+        || mappings: [] || mappings: {"1": []} || mappings: {"1": [x]} || mappings: {"1": $A}
+        || mappings: x
     a list that breaks the schema is refused @1.7
-        PUT /allocations/$vm {$1}
-        400 JSON does not validate
-        | allocations: [{resources: {VCPU: 1}}]
-        | allocations: [{resource_provider: {uuid: $host}}]
-        | allocations: [{resource_provider: {}, resources: {VCPU: 1}}]
-        | allocations: [{resource_provider: {uuid: x}, resources: {VCPU: 1}}]
-        | allocations: [{resource_provider: {uuid: $host}, resources: {}}]
-        | allocations: {$host: {resources: {VCPU: 1}}}
+        PUT /allocations/$vm {$1} => 400 JSON does not validate
+        || allocations: [{resources: {VCPU: 1}}]
+        || allocations: [{resource_provider: {uuid: $host}}]
+        || allocations: [{resource_provider: {}, resources: {VCPU: 1}}]
+        || allocations: [{resource_provider: {uuid: x}, resources: {VCPU: 1}}]
+        || allocations: [{resource_provider: {uuid: $host}, resources: {}}]
+        || allocations: {$host: {resources: {VCPU: 1}}}
         |
     POST wants at least one consumer, by a uuid of 36 characters
-        POST /allocations $1
-        400 JSON does not validate
-        | {}
-        | []
-        | null
-        | {x: {}}
-        | {$A: {}}
-        | {$A: null}
+        POST /allocations $1 => 400 JSON does not validate
+        || {} || [] || null || {x: {}} || {$A: {}} || {$A: null}
     PUT wants a uuid for the consumer @1.0,1.12,1.28,1.39
-        PUT /allocations/$1 CLAIM host VCPU=1
-        400 Malformed consumer_uuid
-        | not-a-uuid
-        | %20$vm
-        | 00000000-0000-0000-0000-00000000dea
-        | %C3%9C
+        PUT /allocations/$1 CLAIM host VCPU=1 => 400 Malformed consumer_uuid
+        || not-a-uuid || %20$vm || 00000000-0000-0000-0000-00000000dea || %C3%9C
     an unknown provider is refused
-        $1 nowhere VCPU=1
-        400 Allocation for resource provider '$nowhere' that does not exist
+        $1 nowhere VCPU=1 => 400 Allocation for resource provider '$nowhere' that does not exist
         | PUT /allocations/$vm CLAIM   | @1.0-
         | POST /allocations CLAIMS vm: | @1.13-
     an unknown class is refused
-        $1 host CUSTOM_NOT_THERE=1
-        400 $2
+        $1 host CUSTOM_NOT_THERE=1 => 400 $2
         | PUT /allocations/$vm CLAIM   | Unable to allocate inventory for consumer $vm: No such
             resource class CUSTOM_NOT_THERE | @1.0-
         | POST /allocations CLAIMS vm: | Unable to allocate inventory No such resource class
             CUSTOM_NOT_THERE | @1.13-
     a class that the provider does not have is a conflict @1.0-
-        PUT /allocations/$vm CLAIM host VCPU=1 DISK_GB=1
-        409 Inventory for 'DISK_GB' on
+        PUT /allocations/$vm CLAIM host VCPU=1 DISK_GB=1 => 409 Inventory for 'DISK_GB' on
     faults of PUT: type, role, consumer, JSON, schema, provider, class, inventory, amount
         > Content-Type: $1
         > X-Roles: $2
-        PUT /allocations/$3 $4
-        $5
+        PUT /allocations/$3 $4 => $5
         | text/plain       | nobody | nonsense | b'{' | 415 | @1.0,1.8,1.12,1.28,1.39
         | application/json | nobody | nonsense | b'{' | 403 | @1.0,1.8,1.12,1.28,1.39
         | application/json | admin  | nonsense | b'{' | 400 Malformed consumer_uuid | @1.0,1.28,1.39
@@ -323,8 +243,7 @@ def test_spellings(rule: Rule, wire: Client) -> None:
     faults of POST: version, type, role, JSON, schema, all generations, provider, class, inventory
         > Content-Type: $1
         > X-Roles: $2
-        POST /allocations $3
-        $4
+        POST /allocations $3 => $4
         | text/plain       | nobody | b'{'  | 404 | @1.12
         | text/plain       | nobody | b'{'  | 415
         | application/json | nobody | b'{'  | 403
@@ -351,10 +270,8 @@ def test_refusals(rule: Rule, wire: Client) -> None:
 @rules(
     """
     the operator says whose a consumer without an owner is
-        PUT /allocations/$vm CLAIM host VCPU=2 @1.7
-        204
-        GET /allocations/$vm
-        200 {project_id: no-project, user_id: no-user, ...}
+        PUT /allocations/$vm CLAIM host VCPU=2 @1.7 => 204
+        GET /allocations/$vm => 200 {project_id: no-project, user_id: no-user, ...}
     """,
     world="host VCPU=4",
 )

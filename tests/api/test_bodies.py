@@ -125,57 +125,37 @@ def test_a_chunked_body_is_read_to_its_end(api: Client) -> None:
         PUT $host/inventories b'{"inventories": {"VCPU": {"total": $1}},
             "resource_provider_generation": 0.0}'
         200 {inventories: {VCPU: {total: 1000, ...}}, seen: 1}
-        GET $host/inventories/VCPU
-        200 b'"total":1000,'
-        | 1000.0
-        | 1e3
-        | 1000
-        | 10E2
+        GET $host/inventories/VCPU => 200 b'"total":1000,'
+        || 1000.0 || 1e3 || 1000 || 10E2
     a boolean, a fraction or a text is no integer
         PUT $host/inventories {inventories: {VCPU: {total: $1}}, seen: 0}
         400 is not of type 'integer'
-        | true
-        | false
-        | 1.5
-        | "1"
-        | null
-        | [1]
-        | {}
+        || true || false || 1.5 || "1" || null || [1] || {}
     numbers that are none are 400
         > Content-Type: application/json
         PUT $host/inventories b'{"inventories": {"VCPU": {"total": 1, "allocation_ratio": $1}},
             "resource_provider_generation": 0}'
         400
-        | Infinity
-        | 1e400
+        || Infinity || 1e400
     a route that takes no body ignores one, if it has a type
         > Content-Type: $1
-        PUT /traits/$CUSTOM_A b'not json'
-        201
+        PUT /traits/$CUSTOM_A b'not json' => 201
         > Content-Type: $1
-        GET /traits/$CUSTOM_A b'not json'
-        204
+        GET /traits/$CUSTOM_A b'not json' => 204
         > Content-Type: $1
-        DELETE /traits/$CUSTOM_A b'not json'
-        204
+        DELETE /traits/$CUSTOM_A b'not json' => 204
         > Content-Type: $1
-        PUT /resource_classes/$CUSTOM_A b'not json'
-        201
+        PUT /resource_classes/$CUSTOM_A b'not json' => 201
         > Content-Type: $1
-        DELETE /resource_classes/$CUSTOM_A b'not json'
-        204
+        DELETE /resource_classes/$CUSTOM_A b'not json' => 204
         > Content-Type: $1
-        GET $host b'not json'
-        200
+        GET $host b'not json' => 200
         > Content-Type: $1
-        DELETE $host b'not json'
-        204
-        | text/plain
-        | application/json
+        DELETE $host b'not json' => 204
+        || text/plain || application/json
     a type without a body is fine
         > Content-Type: application/json
-        GET $host
-        200
+        GET $host => 200
     """,
     world="host",
 )
@@ -192,8 +172,7 @@ def test_numbers_and_routes_without_a_body(rule: Rule, wire: Client) -> None:
         PUT $host/inventories b'{"inventories": {"VCPU": {"total": 1, "allocation_ratio": $1}},
             "resource_provider_generation": 0}'
         400
-        | -Infinity
-        | NaN
+        || -Infinity || NaN
     """,
     world="host",
 )

@@ -78,26 +78,19 @@ ASKED = "/allocation_candidates?resources=$CUSTOM_CPU:2,$CUSTOM_DISK:50"
         GET /allocation_candidates?resources=$CUSTOM_CPU:4
         200 {allocation_requests: [], provider_summaries: {}}
     answers are as of now, from 1.15 on @1.15-
-        GET /allocation_candidates?resources=$CUSTOM_CPU:$1
-        200
+        GET /allocation_candidates?resources=$CUSTOM_CPU:$1 => 200
         < Last-Modified: ...
         < Cache-Control: no-cache
-        | 1
-        | 99
+        || 1 || 99
     before 1.15 nothing is said of that @1.10-1.14
-        GET /allocation_candidates?resources=$CUSTOM_CPU:$1
-        200
+        GET /allocation_candidates?resources=$CUSTOM_CPU:$1 => 200
         < Last-Modified:
         < Cache-Control:
-        | 1
-        | 99
+        || 1 || 99
     traits stand in the order in which they were made, whatever their names @1.17-
-        PUT /traits/$(CUSTOM_T)_Z @1.39
-        201
-        PUT /traits/$(CUSTOM_T)_M @1.39
-        201
-        PUT /traits/$(CUSTOM_T)_A @1.39
-        201
+        PUT /traits/$(CUSTOM_T)_Z @1.39 => 201
+        PUT /traits/$(CUSTOM_T)_M @1.39 => 201
+        PUT /traits/$(CUSTOM_T)_A @1.39 => 201
         PUT $numa/traits {traits: [$(CUSTOM_T)_A, $(CUSTOM_T)_Z, $CUSTOM_T, $(CUSTOM_T)_M], seen: 1}
         200
         GET /allocation_candidates?resources=$CUSTOM_PORT:1

@@ -71,8 +71,7 @@ def test_what_each_microversion_adds(rule: Rule, wire: Client) -> None:
 @rules(
     """
     a fault beside a right amount is named
-        GET /allocation_candidates?resources=$CUSTOM_C:1&$1
-        400 $2
+        GET /allocation_candidates?resources=$CUSTOM_C:1&$1 => 400 $2
         | foo=1       | Invalid query string parameters ... 'foo' was unexpected | @1.10-1.24
         | foo=1&goo=1 | 'foo', 'goo' were unexpected | @1.10-1.24
         | foo=1       | Invalid query string parameters ... 'foo' does not match any of the regexes
@@ -145,8 +144,7 @@ def test_what_each_microversion_adds(rule: Rule, wire: Client) -> None:
         | required=$CUSTOM_NONE&in_tree=$nobody | No such trait(s)
         | required=$CUSTOM_NONE&resources1=$CUSTOM_C:5 | No such trait(s)
     a fault of the amounts, or of the groups, is named
-        GET /allocation_candidates?$1
-        400 $2
+        GET /allocation_candidates?$1 => 400 $2
         | | 'resources' is a required property | @1.10-1.24
         | resources=%FF:1        | Invalid query string parameters | @1.10-
         | resources=             | Badly formed resources parameter ... Got: empty string. | @1.10-
@@ -189,14 +187,12 @@ def test_what_each_microversion_adds(rule: Rule, wire: Client) -> None:
         | resources1=$CUSTOM_C:1&required2=$CUSTOM_T&same_subtree=2 | The "group_policy" parameter
                         is required | @1.36-
     of several groups without resources the first fault is named @1.31-1.35
-        GET /allocation_candidates?$1
-        400 $2
+        GET /allocation_candidates?$1 => 400 $2
         | required1=$CUSTOM_T&member_of2=$A&in_tree3=$host | orphaned traits keys: required1
         | member_of2=$A&in_tree3=$host | orphaned member_of keys: member_of2
         | in_tree3=$host&required4=!$CUSTOM_O | All request groups must specify resources.
     of several faults the first is named, in the order of section 4
-        GET /allocation_candidates?$1
-        400 $2
+        GET /allocation_candidates?$1 => 400 $2
         | foo=1&root_required=&same_subtree=,&resources1=x | 'foo' does not match any of the regexes
         | limit=0&root_required=&same_subtree=,&resources1=x | '0' does not match
         | group_policy=x&root_required=&same_subtree=,&resources1=x | is not one of
@@ -235,8 +231,7 @@ def test_faults(rule: Rule, wire: Client) -> None:
 @rules(
     """
     an accepted query of amounts or groups gets the host or nothing
-        GET /allocation_candidates?$1
-        200 {allocation_requests: $2, provider_summaries: _}
+        GET /allocation_candidates?$1 => 200 {allocation_requests: $2, provider_summaries: _}
         | resources=$CUSTOM_C:1                   | [_] | @1.10-
         | resources=$CUSTOM_C:%204                | [_]
         | resources=$CUSTOM_C:%2B4                | [_]
@@ -279,49 +274,36 @@ def test_faults(rule: Rule, wire: Client) -> None:
         | in_tree=$nobody&in_tree=$host           | [_]
         | limit=99999999999999999999999           | [_]
     the first empty result ends everything, and unknown names after it are not named
-        GET /allocation_candidates?$1
-        200 {allocation_requests: [], provider_summaries: {}}
-        | root_required=$CUSTOM_O&resources=$CUSTOM_M:1
-        | resources=$CUSTOM_C:1&member_of=$nobody&required=$CUSTOM_N
-        | resources=$CUSTOM_C:1&in_tree=$nobody&resources1=$CUSTOM_M:1
-        | resources=$CUSTOM_C:5&resources1=$CUSTOM_M:1
-        | resources=$CUSTOM_C:5&resources1=$CUSTOM_C:1&required1=$CUSTOM_N
+        GET /allocation_candidates?$1 => 200 {allocation_requests: [], provider_summaries: {}}
+        || root_required=$CUSTOM_O&resources=$CUSTOM_M:1
+        || resources=$CUSTOM_C:1&member_of=$nobody&required=$CUSTOM_N
+        || resources=$CUSTOM_C:1&in_tree=$nobody&resources1=$CUSTOM_M:1
+        || resources=$CUSTOM_C:5&resources1=$CUSTOM_M:1
+        || resources=$CUSTOM_C:5&resources1=$CUSTOM_C:1&required1=$CUSTOM_N
     of required the last counts before 1.39, also if the same is asked again at 1.39
         GET /allocation_candidates?resources=$CUSTOM_C:1&required=,,in:x&required=$CUSTOM_T @1.38
         200 {allocation_requests: [_], ...}
         GET /allocation_candidates?resources=$CUSTOM_C:1&required=,,in:x&required=$CUSTOM_T
         400 Got an empty trait in
     there are no candidates before 1.10 @1.0-1.9
-        GET /allocation_candidates?resources=$CUSTOM_C:1
-        404 The resource could not be found
+        GET /allocation_candidates?resources=$CUSTOM_C:1 => 404 The resource could not be found
     candidates are only read @1.9,1.10,1.39
-        $1 /allocation_candidates
-        405
+        $1 /allocation_candidates => 405
         < Allow: GET
-        | POST
-        | PUT
-        | DELETE
-        | PATCH
-        | OPTIONS
+        || POST || PUT || DELETE || PATCH || OPTIONS
     the path is exact
-        GET $1?resources=$CUSTOM_C:1
-        404
-        | /allocation_candidates/
-        | /Allocation_Candidates
+        GET $1?resources=$CUSTOM_C:1 => 404
+        || /allocation_candidates/ || /Allocation_Candidates
     the order of the layers: microversion, Accept, policy, query
         > X-Roles: nobody
         > Accept: text/plain
-        GET /allocation_candidates?foo=1 @1.9
-        404
+        GET /allocation_candidates?foo=1 @1.9 => 404
         > X-Roles: nobody
         > Accept: text/plain
-        GET /allocation_candidates?foo=1
-        406
+        GET /allocation_candidates?foo=1 => 406
         > X-Roles: nobody
-        GET /allocation_candidates?foo=1
-        403
-        GET /allocation_candidates?foo=1
-        400 Invalid query string parameters
+        GET /allocation_candidates?foo=1 => 403
+        GET /allocation_candidates?foo=1 => 400 Invalid query string parameters
     """,
     world=HOST,
     traits="CUSTOM_O",
@@ -337,22 +319,14 @@ def test_accepted_queries(rule: Rule, wire: Client) -> None:
 @rules(
     """
     an amount beyond 64 bits is nowhere
-        GET /allocation_candidates?resources=$CUSTOM_C:$1
-        200 {allocation_requests: [], ...}
-        | 9223372036854775808
-        | 18446744073709551616
-        | 9*4000
+        GET /allocation_candidates?resources=$CUSTOM_C:$1 => 200 {allocation_requests: [], ...}
+        || 9223372036854775808 || 18446744073709551616 || 9*4000
     a uuid may be in capitals
-        GET /allocation_candidates?resources=$CUSTOM_C:1&$1
-        200 {allocation_requests: [_], ...}
-        | member_of=$A.upper
-        | in_tree=$host.upper
+        GET /allocation_candidates?resources=$CUSTOM_C:1&$1 => 200 {allocation_requests: [_], ...}
+        || member_of=$A.upper || in_tree=$host.upper
     every occurrence is validated
-        GET /allocation_candidates?resources=$CUSTOM_C:1&$1
-        400
-        | limit=x&limit=1
-        | limit=0&limit=1
-        | group_policy=x&group_policy=none
+        GET /allocation_candidates?resources=$CUSTOM_C:1&$1 => 400
+        || limit=x&limit=1 || limit=0&limit=1 || group_policy=x&group_policy=none
     """,
     world=HOST,
 )

@@ -29,8 +29,7 @@ WORLD = """
 @rules(
     """
     a query that cannot be is told so
-        GET /$1
-        400 MALFORMED $2
+        GET /$1 => 400 MALFORMED $2
         | resource_providers?resources= | Badly formed resources parameter. Expected resources query
             string parameter in form: ?resources=VCPU:2,MEMORY_MB:1024. Got: empty string.
         | traits?name=VCPU | Badly formatted name parameter. Expected name query string parameter in
@@ -64,8 +63,7 @@ WORLD = """
         400 placement.query.bad_value MALFORMED Real suffixes should be specified in `same_subtree`:
             ['_X'] not found in [''].
     what keeps an inventory is told in its place
-        $1
-        409 $2 CONFLICT $3
+        $1 => 409 $2 CONFLICT $3
         | DELETE $busy/inventories/VCPU | placement.concurrent_update | Unable to delete inventory
             of class VCPU: Inventory for 'VCPU' on resource provider '$busy' in use.
         | DELETE $busy/inventories | placement.inventory.inuse
@@ -75,8 +73,7 @@ WORLD = """
         | POST /reshaper RESHAPE busy | placement.inventory.inuse
             | update conflict: Inventory for 'VCPU' on resource provider '$busy' in use.
     an old generation is told in its place
-        $1
-        409 placement.concurrent_update CONFLICT $2
+        $1 => 409 placement.concurrent_update CONFLICT $2
         | PUT $host/traits {traits: [], seen: 7} | Resource provider's generation already changed.
             Please update the generation and try again.
         | PUT $host/aggregates {aggregates: [], seen: 7} | Resource provider's generation already
@@ -91,8 +88,7 @@ WORLD = """
         | PUT /allocations/$busy.consumer CLAIM busy VCPU=1
             | consumer generation conflict - expected 1 but got None
     an unknown provider is told in its place, as the path spells it
-        $1 /resource_providers/$2$3
-        404 NOT_FOUND $4
+        $1 /resource_providers/$2$3 => 404 NOT_FOUND $4
         | GET    | $nowhere | | No resource provider with uuid $nowhere found
         | GET    | $nowhere.upper | | No resource provider with uuid $nowhere.upper found
         | GET    | 0*32 | | No resource provider with uuid 0*32 found
@@ -109,14 +105,12 @@ WORLD = """
         | GET    | $empty | /inventories/VCPU | No inventory of class VCPU for $empty
         | DELETE | $empty | /inventories/VCPU | No inventory of class VCPU found for delete
     an unknown name or consumer is told in its place, bytes of a path one by one
-        $1
-        404 NOT_FOUND $2
+        $1 => 404 NOT_FOUND $2
         | GET /resource_classes/%C3%A9 | No such resource class Ã©.
         | DELETE /allocations/$nowhere | No allocations for consumer '$nowhere'
         | GET /nothing |
     a provider that cannot be named or placed so is told
-        $1
-        400 MALFORMED $2
+        $1 => 400 MALFORMED $2
         | POST /resource_providers {name: "", uuid: $A} | Unable to create resource provider "", $A:
             Object action create failed because: name is required
         | PUT $host {name: $host.name, parent_provider_uuid: $A} | Unable to save resource provider
@@ -130,8 +124,7 @@ WORLD = """
         | POST /resource_providers | name: $host.name already exists.
         | PUT $empty | $host.name already exists.
     a claim is told the first fault, and then the numbers, which are berth's own
-        PUT /allocations/$vm CLAIM $1
-        409 CONFLICT Unable to allocate inventory: $2
+        PUT /allocations/$vm CLAIM $1 => 409 CONFLICT Unable to allocate inventory: $2
         | host VCPU=5 | Unable to create allocation for 'VCPU' on resource provider '$host'. The
             requested amount would exceed the capacity.  5 asked, 4 free.
         | host VCPU=5 PCPU=1 | Unable to create allocation for 'VCPU' on resource provider '$host'.
@@ -145,8 +138,7 @@ WORLD = """
         409 CONFLICT Unable to allocate inventory: Unable to create allocation for 'DISK_GB' on
             resource provider '$small'. The requested amount would violate inventory constraints.
     of several consumers the first fault is told; what a request lets go is named, if it is missing
-        POST /allocations CLAIMS $1
-        409 CONFLICT Unable to allocate inventory: $2
+        POST /allocations CLAIMS $1 => 409 CONFLICT Unable to allocate inventory: $2
         | a: host VCPU=3 DISK_GB=10; b: host VCPU=3 | Unable to create allocation for 'DISK_GB' on
             resource provider '$host'. The requested amount would exceed the capacity.
         | a: bare VCPU=1; disk.consumer: {consumer_generation: 1}
@@ -154,8 +146,7 @@ WORLD = """
         | a: other VCPU=1; disk.consumer: {consumer_generation: 1}
             | Inventory for 'VCPU' on resource provider '$other' invalid.
     an unknown class is told in its place
-        $1 host $CUSTOM_NONE=1
-        400 MALFORMED $2
+        $1 host $CUSTOM_NONE=1 => 400 MALFORMED $2
         | PUT /allocations/$vm CLAIM
             | Unable to allocate inventory for consumer $vm: No such resource class $(CUSTOM_NONE).
         | POST /allocations CLAIMS vm:
@@ -163,16 +154,14 @@ WORLD = """
         | POST /reshaper RESHAPE host VCPU=4 >> vm:
             | malformed reshaper data: No such resource class $(CUSTOM_NONE).
     a breach of a schema says where it is
-        $1
-        400 MALFORMED $2
+        $1 => 400 MALFORMED $2
         | POST /resource_providers {name: x*201, more: 1} | JSON does not validate: Additional
             properties are not allowed ('more' was unexpected)  Failed validating
         | GET /allocation_candidates?resources=VCPU:1&limit=x | Invalid query string parameters: 'x'
             does not match '^[1-9][0-9]*$'  Failed validating 'pattern' in
             schema['properties']['limit']:     { ... }  On instance['limit']:     'x'
     these phrases are shown by osc-placement
-        $1
-        $2
+        $1 => $2
         | PUT $host/aggregates {aggregates: [x], seen: 7} | 400 is not a 'uuid'
         | PUT $host/inventories {inventories: {NO_SUCH: {total: 1}}, seen: 1}
             | 400 Unknown resource class
@@ -188,8 +177,7 @@ WORLD = """
         405 The method PATCH is not allowed for this resource. ... The method specified is not
             allowed for this resource.
         > Accept: text/plain
-        GET /traits/CUSTOM_%26
-        404 404 Not Found ... NOT_FOUND No such trait(s): CUSTOM_&.
+        GET /traits/CUSTOM_%26 => 404 404 Not Found ... NOT_FOUND No such trait(s): CUSTOM_&.
         > Accept: text/html
         GET /traits/CUSTOM_%26
         404   NOT_FOUND<br /><br /> ... No such trait(s): CUSTOM_&amp;. ...

@@ -21,13 +21,10 @@ WORLD = """
 @rules(
     """
     a new provider is at 0 @1.0-
-        GET $1
-        200 {generation: 0, ...}
-        | $empty
-        | $child
+        GET $1 => 200 {generation: 0, ...}
+        || $empty || $child
     a generation that is not the present one is a conflict
-        PUT $host/$1, seen: $2}
-        409 placement.concurrent_update
+        PUT $host/$1, seen: $2} => 409 placement.concurrent_update
         | inventories {inventories: {VCPU: {total: 2}}  | 0
         | inventories {inventories: {VCPU: {total: 2}}  | 2
         | inventories {inventories: {VCPU: {total: 2}}  | 100
@@ -42,70 +39,45 @@ WORLD = """
         | traits {traits: [HW_CPU_X86_AVX2]             | 2
         | traits {traits: [HW_CPU_X86_AVX2]             | -1
     an accepted change counts once and is told, and the same again too, but for traits
-        PUT $host/$1, seen: 1}
-        200 {seen: 2, ...}
-        GET $host
-        200 {generation: 2, ...}
-        PUT $host/$1, seen: 2}
-        200 {seen: $2, ...}
-        GET $host
-        200 {generation: $2, ...}
+        PUT $host/$1, seen: 1} => 200 {seen: 2, ...}
+        GET $host => 200 {generation: 2, ...}
+        PUT $host/$1, seen: 2} => 200 {seen: $2, ...}
+        GET $host => 200 {generation: $2, ...}
         | inventories {inventories: {VCPU: {total: 2}}        | 3
         | inventories/VCPU {total: 2                          | 3
         | aggregates {aggregates: [$A]                        | 3
         | aggregates {aggregates: []                          | 3
         | traits {traits: [HW_CPU_X86_AVX2, HW_CPU_X86_AVX]   | 2
     the same traits in another order, or none again, do not count
-        PUT $empty/traits {traits: [], seen: 0}
-        200 {traits: [], seen: 0}
+        PUT $empty/traits {traits: [], seen: 0} => 200 {traits: [], seen: 0}
         PUT $empty/traits {traits: [HW_CPU_X86_AVX2, HW_CPU_X86_AVX], seen: 0}
         200 {traits: _, seen: 1}
         PUT $empty/traits {traits: [HW_CPU_X86_AVX, HW_CPU_X86_AVX2, HW_CPU_X86_AVX], seen: 1}
         200 {traits: _, seen: 1}
-        PUT $empty/traits {traits: [HW_CPU_X86_AVX], seen: 1}
-        200 {traits: _, seen: 2}
+        PUT $empty/traits {traits: [HW_CPU_X86_AVX], seen: 1} => 200 {traits: _, seen: 2}
     a new inventory counts and asks for nothing
-        POST $empty/inventories {resource_class: VCPU, total: 1, seen: 77}
-        201 {seen: 1, ...}
-        POST $empty/inventories {resource_class: DISK_GB, total: 1}
-        201 {seen: 2, ...}
+        POST $empty/inventories {resource_class: VCPU, total: 1, seen: 77} => 201 {seen: 1, ...}
+        POST $empty/inventories {resource_class: DISK_GB, total: 1} => 201 {seen: 2, ...}
     deleted inventories count, even if there are none
-        DELETE $host/inventories/VCPU
-        204
-        GET $host
-        200 {generation: 2, ...}
-        DELETE $host/inventories
-        204
-        GET $host
-        200 {generation: 3, ...}
-        DELETE $host/inventories
-        204
-        GET $host
-        200 {generation: 4, ...}
+        DELETE $host/inventories/VCPU => 204
+        GET $host => 200 {generation: 2, ...}
+        DELETE $host/inventories => 204
+        GET $host => 200 {generation: 3, ...}
+        DELETE $host/inventories => 204
+        GET $host => 200 {generation: 4, ...}
     deleted traits count, if there were any
-        PUT $empty/traits {traits: [HW_CPU_X86_AVX2], seen: 0}
-        200
-        DELETE $empty/traits
-        204
-        GET $empty
-        200 {generation: 2, ...}
-        DELETE $empty/traits
-        204
-        GET $empty
-        200 {generation: 2, ...}
+        PUT $empty/traits {traits: [HW_CPU_X86_AVX2], seen: 0} => 200
+        DELETE $empty/traits => 204
+        GET $empty => 200 {generation: 2, ...}
+        DELETE $empty/traits => 204
+        GET $empty => 200 {generation: 2, ...}
     a new name or place does not count, nor do children and names that come and go
-        PUT $empty {name: $new, parent_provider_uuid: $host}
-        200 {generation: 0, ...}
-        DELETE $child
-        204
-        PUT /traits/$CUSTOM_A
-        201
-        DELETE /traits/$CUSTOM_A
-        204
-        GET $host
-        200 {generation: 1, ...}
-        GET $empty
-        200 {generation: 0, ...}
+        PUT $empty {name: $new, parent_provider_uuid: $host} => 200 {generation: 0, ...}
+        DELETE $child => 204
+        PUT /traits/$CUSTOM_A => 201
+        DELETE /traits/$CUSTOM_A => 204
+        GET $host => 200 {generation: 1, ...}
+        GET $empty => 200 {generation: 0, ...}
     """,
     world=WORLD,
 )
@@ -117,38 +89,26 @@ def test_of_providers(rule: Rule, wire: Client) -> None:
 @rules(
     """
     a claim counts once for each provider it names, also if it is the same again
-        PUT /allocations/$vm CLAIM busy VCPU=1 MEMORY_MB=1 pool DISK_GB=1
-        204
-        PUT /allocations/$vm CLAIM busy VCPU=1 MEMORY_MB=1 pool DISK_GB=1 {$1}
-        204
-        GET $busy
-        200 {generation: 5, ...}
-        GET $pool
-        200 {generation: 3, ...}
-        GET /allocations/$vm @1.39
-        200 {consumer_generation: 2, ...}
+        PUT /allocations/$vm CLAIM busy VCPU=1 MEMORY_MB=1 pool DISK_GB=1 => 204
+        PUT /allocations/$vm CLAIM busy VCPU=1 MEMORY_MB=1 pool DISK_GB=1 {$1} => 204
+        GET $busy => 200 {generation: 5, ...}
+        GET $pool => 200 {generation: 3, ...}
+        GET /allocations/$vm @1.39 => 200 {consumer_generation: 2, ...}
         |                        | @1.0,1.12,1.27
         | consumer_generation: 1 | @1.28,1.39
     a claim does not count for the provider that it leaves, only for where it goes
-        PUT /allocations/$busy.consumer CLAIM pool DISK_GB=1 {consumer_generation: 1}
-        204
-        GET $busy
-        200 {generation: 3, ...}
-        GET $pool
-        200 {generation: 2, ...}
+        PUT /allocations/$busy.consumer CLAIM pool DISK_GB=1 {consumer_generation: 1} => 204
+        GET $busy => 200 {generation: 3, ...}
+        GET $pool => 200 {generation: 2, ...}
     emptying a consumer counts for the providers that it held, and DELETE does not
-        $1
-        204
-        GET $busy
-        200 {generation: $2, ...}
+        $1 => 204
+        GET $busy => 200 {generation: $2, ...}
         | PUT /allocations/$busy.consumer CLAIM {consumer_generation: 1}    | 4
         | POST /allocations CLAIMS busy.consumer: {consumer_generation: 1}  | 4
         | DELETE /allocations/$busy.consumer                                | 3
     a provider named by several consumers counts once
-        POST /allocations CLAIMS one: busy VCPU=1; two: busy VCPU=1; three: busy VCPU=1
-        204
-        GET $busy
-        200 {generation: 4, ...}
+        POST /allocations CLAIMS one: busy VCPU=1; two: busy VCPU=1; three: busy VCPU=1 => 204
+        GET $busy => 200 {generation: 4, ...}
     a new consumer is announced by null, and is at 1 after its first write @1.28-
         $1 busy VCPU=1 {consumer_generation: 0}
         409 placement.concurrent_update consumer generation conflict ... expected null but got 0
@@ -156,12 +116,9 @@ def test_of_providers(rule: Rule, wire: Client) -> None:
         409 placement.concurrent_update consumer generation conflict ... expected null but got 1
         $1 busy VCPU=1 {consumer_generation: -1}
         409 placement.concurrent_update consumer generation conflict ... expected null but got -1
-        $1 busy VCPU=1 {consumer_generation: null}
-        204
-        GET /allocations/$vm @1.39
-        200 {consumer_generation: 1, ...}
-        | PUT /allocations/$vm CLAIM
-        | POST /allocations CLAIMS vm:
+        $1 busy VCPU=1 {consumer_generation: null} => 204
+        GET /allocations/$vm @1.39 => 200 {consumer_generation: 1, ...}
+        || PUT /allocations/$vm CLAIM || POST /allocations CLAIMS vm:
     a consumer is written by whoever saw its last state, and so emptied @1.28-
         $1 $2 {consumer_generation: 0}
         409 placement.concurrent_update consumer generation conflict ... expected 1 but got 0
@@ -171,30 +128,22 @@ def test_of_providers(rule: Rule, wire: Client) -> None:
         409 placement.concurrent_update consumer generation conflict ... expected 1 but got
         $1 $2 {consumer_generation: 1099511627776}
         409 placement.concurrent_update consumer generation conflict ... expected 1 but got
-        $1 busy VCPU=2 {consumer_generation: 1}
-        204
-        GET /allocations/$busy.consumer @1.39
-        200 {consumer_generation: 2, ...}
+        $1 busy VCPU=2 {consumer_generation: 1} => 204
+        GET /allocations/$busy.consumer @1.39 => 200 {consumer_generation: 2, ...}
         | PUT /allocations/$busy.consumer CLAIM    | busy VCPU=2
         | PUT /allocations/$busy.consumer CLAIM    |
         | POST /allocations CLAIMS busy.consumer:  | busy VCPU=2
         | POST /allocations CLAIMS busy.consumer:  |
     nobody asks for it before 1.28, and it counts
-        $1 busy VCPU=2
-        204
-        $1 busy VCPU=2
-        204
-        GET /allocations/$busy.consumer @1.39
-        200 {consumer_generation: 3, ...}
+        $1 busy VCPU=2 => 204
+        $1 busy VCPU=2 => 204
+        GET /allocations/$busy.consumer @1.39 => 200 {consumer_generation: 3, ...}
         | PUT /allocations/$busy.consumer CLAIM   | @1.0-1.27
         | POST /allocations CLAIMS busy.consumer: | @1.13-1.27
     a consumer that was deleted starts again
-        DELETE /allocations/$busy.consumer
-        204
-        PUT /allocations/$busy.consumer CLAIM busy VCPU=1
-        204
-        GET /allocations/$busy.consumer
-        200 {consumer_generation: 1, ...}
+        DELETE /allocations/$busy.consumer => 204
+        PUT /allocations/$busy.consumer CLAIM busy VCPU=1 => 204
+        GET /allocations/$busy.consumer => 200 {consumer_generation: 1, ...}
     """,
     world=WORLD,
 )
@@ -207,19 +156,13 @@ def test_of_claims(rule: Rule, wire: Client) -> None:
 @rules(
     """
     a claim on an unknown provider leaves no consumer behind
-        $1 nowhere VCPU=1
-        400
-        $1 busy VCPU=1
-        204
-        | PUT /allocations/$vm CLAIM
-        | POST /allocations CLAIMS vm:
+        $1 nowhere VCPU=1 => 400
+        $1 busy VCPU=1 => 204
+        || PUT /allocations/$vm CLAIM || POST /allocations CLAIMS vm:
     emptying a consumer that is not there leaves none behind
-        $1
-        204
-        $1 busy VCPU=1
-        204
-        | PUT /allocations/$vm CLAIM
-        | POST /allocations CLAIMS vm:
+        $1 => 204
+        $1 busy VCPU=1 => 204
+        || PUT /allocations/$vm CLAIM || POST /allocations CLAIMS vm:
     """,
     world=WORLD,
 )

@@ -22,76 +22,55 @@ FULL = "total: 100, reserved: 10, min_unit: 2, max_unit: 50, step_size: 2, alloc
 @rules(
     """
     a provider begins without inventory @1.0-
-        GET $empty/inventories
-        200 {inventories: {}, seen: 0}
+        GET $empty/inventories => 200 {inventories: {}, seen: 0}
     an inventory is shown in full, with defaults for what is not given @1.0-
         PUT $empty/inventories {inventories: {VCPU: {total: 4}, DISK_GB: {FULL}}, seen: 0}
         200 {inventories: {VCPU: {total: 4, PLAIN}, DISK_GB: {FULL}}, seen: 1}
         GET $empty/inventories
         200 {inventories: {VCPU: {total: 4, PLAIN}, DISK_GB: {FULL}}, seen: 1}
-        GET $empty/inventories/DISK_GB
-        200 {FULL, seen: 1}
+        GET $empty/inventories/DISK_GB => 200 {FULL, seen: 1}
     an inventory can be added @1.0-
-        POST $empty/inventories {resource_class: VCPU, total: 4}
-        201 {total: 4, PLAIN, seen: 1}
+        POST $empty/inventories {resource_class: VCPU, total: 4} => 201 {total: 4, PLAIN, seen: 1}
         < Location: .../resource_providers/$empty/inventories/VCPU
-        GET $empty/inventories/VCPU
-        200 {total: 4, PLAIN, seen: 1}
+        GET $empty/inventories/VCPU => 200 {total: 4, PLAIN, seen: 1}
     an inventory can be replaced, and what is not given gets its default @1.0-
-        PUT $host/inventories/DISK_GB {total: 7, seen: 1}
-        200 {total: 7, PLAIN, seen: 2}
-        GET $host/inventories/DISK_GB
-        200 {total: 7, PLAIN, seen: 2}
+        PUT $host/inventories/DISK_GB {total: 7, seen: 1} => 200 {total: 7, PLAIN, seen: 2}
+        GET $host/inventories/DISK_GB => 200 {total: 7, PLAIN, seen: 2}
     a set replaces the set
         PUT $host/inventories {inventories: {DISK_GB: {total: 1}, MEMORY_MB: {total: 2}}, seen: 1}
         200 {inventories: {DISK_GB: {total: 1, PLAIN}, MEMORY_MB: {total: 2, PLAIN}}, seen: 2}
         GET $host/inventories
         200 {inventories: {DISK_GB: {total: 1, PLAIN}, MEMORY_MB: {total: 2, PLAIN}}, seen: 2}
-        PUT $host/inventories {inventories: {}, seen: 2}
-        200 {inventories: {}, seen: 3}
-        GET $host/inventories
-        200 {inventories: {}, seen: 3}
+        PUT $host/inventories {inventories: {}, seen: 2} => 200 {inventories: {}, seen: 3}
+        GET $host/inventories => 200 {inventories: {}, seen: 3}
     the generation of a record in a set is ignored
-        PUT $empty/inventories {inventories: {VCPU: {total: 1, seen: 77}}, seen: 0}
-        200
+        PUT $empty/inventories {inventories: {VCPU: {total: 1, seen: 77}}, seen: 0} => 200
     units need not make sense together
         PUT $empty/inventories
             {inventories: {VCPU: {total: 1, min_unit: 50, max_unit: 3, step_size: 100}}, seen: 0}
         200
     a custom class holds inventory
-        POST $empty/inventories {resource_class: $CUSTOM_C, total: 3}
-        201 {total: 3, ...}
-        GET $empty/inventories/$CUSTOM_C
-        200 {total: 3, ...}
+        POST $empty/inventories {resource_class: $CUSTOM_C, total: 3} => 201 {total: 3, ...}
+        GET $empty/inventories/$CUSTOM_C => 200 {total: 3, ...}
     one inventory can be deleted, if it has no allocations @1.0-
-        DELETE $host/inventories/VCPU
-        204
-        GET $host/inventories
-        200 {inventories: {DISK_GB: _}, seen: 2}
-        DELETE $host/inventories/VCPU
-        404 found for delete
+        DELETE $host/inventories/VCPU => 204
+        GET $host/inventories => 200 {inventories: {DISK_GB: _}, seen: 2}
+        DELETE $host/inventories/VCPU => 404 found for delete
     all inventories can be deleted @1.5-
-        DELETE $host/inventories
-        204
-        GET $host/inventories
-        200 {inventories: {}, seen: 2}
+        DELETE $host/inventories => 204
+        GET $host/inventories => 200 {inventories: {}, seen: 2}
     before 1.5 not all inventories can be deleted @1.0-1.4
-        DELETE $host/inventories
-        405
+        DELETE $host/inventories => 405
         < Allow:
     an inventory may shrink below its use, and no more fits until enough is released
-        PUT $busy/$1
-        200
-        GET $busy/usages
-        200 {usages: {VCPU: 4, DISK_GB: 0}, ...}
+        PUT $busy/$1 => 200
+        GET $busy/usages => 200 {usages: {VCPU: 4, DISK_GB: 0}, ...}
         PUT /allocations/$other CLAIM busy VCPU=1
         409 The requested amount would exceed the capacity
-        DELETE /allocations/$busy.consumer
-        204
-        PUT /allocations/$other CLAIM busy VCPU=2
-        204
-        | inventories {inventories: {VCPU: {total: 2}, DISK_GB: {total: 4}}, seen: $busy}
-        | inventories/VCPU {total: 2, seen: $busy}
+        DELETE /allocations/$busy.consumer => 204
+        PUT /allocations/$other CLAIM busy VCPU=2 => 204
+        || inventories {inventories: {VCPU: {total: 2}, DISK_GB: {total: 4}}, seen: $busy}
+        || inventories/VCPU {total: 2, seen: $busy}
     """.replace("PLAIN", PLAIN).replace("FULL", FULL),
     world=WORLD,
     classes="CUSTOM_C",
@@ -126,8 +105,7 @@ def test_inventories(rule: Rule, wire: Client) -> None:
         | allocation_ratio | true       | type
         | allocation_ratio | 3.5e+38    | maximum
     every field is needed and nothing else
-        $1 $2
-        400 JSON does not validate
+        $1 $2 => 400 JSON does not validate
         | POST | $host/inventories {total: 1}
         | POST | $host/inventories {resource_class: MEMORY_MB}
         | POST | $host/inventories {resource_class: MEMORY_MB, total: 1, used: 0}
@@ -146,24 +124,18 @@ def test_inventories(rule: Rule, wire: Client) -> None:
         | PUT  | $host/inventories {seen: 1, inventories: {VCPU: 1}}
         | PUT  | $host/inventories {seen: 1, inventories: {VCPU: {total: 1, used: 0}}}
     there must be capacity above 0 before 1.26, from then on 0 or more
-        POST $host/inventories {resource_class: MEMORY_MB, $1}
-        201 _
-        PUT $host/inventories/VCPU {seen: $host, $1}
-        200
-        PUT $host/inventories {inventories: {VCPU: {$1}}, seen: $host}
-        200
+        POST $host/inventories {resource_class: MEMORY_MB, $1} => 201 _
+        PUT $host/inventories/VCPU {seen: $host, $1} => 200
+        PUT $host/inventories {inventories: {VCPU: {$1}}, seen: $host} => 200
         | total: 4, reserved: 3                        | @1.0-
         | total: 4, reserved: 4                        | @1.26-
         | total: 1, allocation_ratio: 0.5              | @1.26-
         | total: 4, allocation_ratio: 0                | @1.26-
         | total: 4, reserved: 5, allocation_ratio: -1  | @1.0-
     without capacity an inventory is refused
-        POST $host/inventories {resource_class: MEMORY_MB, $1}
-        400 $2
-        PUT $host/inventories/VCPU {seen: $host, $1}
-        400 $2
-        PUT $host/inventories {inventories: {VCPU: {$1}}, seen: $host}
-        400 $2
+        POST $host/inventories {resource_class: MEMORY_MB, $1} => 400 $2
+        PUT $host/inventories/VCPU {seen: $host, $1} => 400 $2
+        PUT $host/inventories {inventories: {VCPU: {$1}}, seen: $host} => 400 $2
         | total: 4, reserved: 4           | greater than or equal to total | @1.0-1.25
         | total: 1, allocation_ratio: 0.5 | greater than or equal to total | @1.0-1.25
         | total: 4, allocation_ratio: 0   | greater than or equal to total | @1.0-1.25
@@ -177,10 +149,8 @@ def test_inventories(rule: Rule, wire: Client) -> None:
             $CUSTOM_NONE
         PUT $host/inventories {inventories: {$CUSTOM_NONE: {total: 1}}, seen: 1}
         400 Unknown resource class ... $CUSTOM_NONE
-        PUT $host/inventories/$CUSTOM_NONE {total: 1, seen: 1}
-        404 No such resource class
-        GET $host/inventories/$CUSTOM_NONE
-        404
+        PUT $host/inventories/$CUSTOM_NONE {total: 1, seen: 1} => 404 No such resource class
+        GET $host/inventories/$CUSTOM_NONE => 404
         DELETE $host/inventories/$CUSTOM_NONE
         404 No inventory of class $CUSTOM_NONE found for delete ... No such resource class
             $CUSTOM_NONE
@@ -190,16 +160,13 @@ def test_inventories(rule: Rule, wire: Client) -> None:
     PUT does not create
         PUT $empty/inventories/VCPU {total: 1, seen: 0}
         400 No inventory record with resource class ... No inventory of class VCPU
-        GET $empty/inventories/VCPU
-        404 No inventory of class VCPU
-        DELETE $empty/inventories/VCPU
-        404 No inventory of class VCPU
+        GET $empty/inventories/VCPU => 404 No inventory of class VCPU
+        DELETE $empty/inventories/VCPU => 404 No inventory of class VCPU
     POST does not replace
         POST $host/inventories {resource_class: VCPU, total: 2}
         409 placement.concurrent_update Update conflict
     an unknown provider is 404
-        $1 /resource_providers/$nowhere/$2
-        404 No resource provider with uuid
+        $1 /resource_providers/$nowhere/$2 => 404 No resource provider with uuid
         | GET    | inventories                                   | @1.0-
         | POST   | inventories {resource_class: VCPU, total: 1}  | @1.0-
         | PUT    | inventories {inventories: {}, seen: 0}        | @1.0-
@@ -212,15 +179,12 @@ def test_inventories(rule: Rule, wire: Client) -> None:
         409 placement.inventory.inuse Inventory for 'VCPU' on resource provider '$busy' in use.
         DELETE $busy/inventories
         409 placement.inventory.inuse Inventory for 'VCPU' on resource provider '$busy' in use.
-        DELETE $busy/inventories/VCPU
-        409 placement.concurrent_update in use
-        DELETE $busy/inventories/DISK_GB
-        204
+        DELETE $busy/inventories/VCPU => 409 placement.concurrent_update in use
+        DELETE $busy/inventories/DISK_GB => 204
     an old generation is told
         PUT $host/inventories $1
         409 placement.concurrent_update resource provider generation conflict
-        | {inventories: {VCPU: {total: 2}}, seen: 0}
-        | {inventories: {VCPU: {total: 2}}, seen: 2}
+        || {inventories: {VCPU: {total: 2}}, seen: 0} || {inventories: {VCPU: {total: 2}}, seen: 2}
     an old generation is told for one inventory too
         PUT $host/inventories/VCPU {total: 2, seen: 0}
         409 placement.concurrent_update resource provider generation conflict

@@ -88,36 +88,22 @@ def test_lists_have_no_limit(api: Client) -> None:
 @rules(
     r"""
     a provider name is text
-        POST /resource_providers {name: $1}
-        400 'type'
-        | null
-        | 1
-        | true
-        | ["x"]
-        | {x: 1}
+        POST /resource_providers {name: $1} => 400 'type'
+        || null || 1 || true || ["x"] || {x: 1}
     a custom name has at most 255 characters
-        PUT /$1/CUSTOM_A*248
-        201
-        PUT /$1/CUSTOM_A*249
-        400
-        | traits
-        | resource_classes
+        PUT /$1/CUSTOM_A*248 => 201
+        PUT /$1/CUSTOM_A*249 => 400
+        || traits || resource_classes
     the longest name can be used, and a trait and a class may share one
-        PUT /traits/CUSTOM_B*248
-        201
-        GET /resource_classes/CUSTOM_B*248
-        404
-        PUT /resource_classes/CUSTOM_B*248
-        201
+        PUT /traits/CUSTOM_B*248 => 201
+        GET /resource_classes/CUSTOM_B*248 => 404
+        PUT /resource_classes/CUSTOM_B*248 => 201
         PUT $host/inventories {inventories: {CUSTOM_B*248: {total: 1}}, seen: 1}
         200 {inventories: {CUSTOM_B*248: _}, seen: 2}
-        PUT $host/traits {traits: [CUSTOM_B*248], seen: 2}
-        200 {traits: [CUSTOM_B*248], seen: 3}
+        PUT $host/traits {traits: [CUSTOM_B*248], seen: 2} => 200 {traits: [CUSTOM_B*248], seen: 3}
     a custom name has a pattern
-        PUT /$2/$1
-        400
-        PUT /$3/$1
-        400
+        PUT /$2/$1 => 400
+        PUT /$3/$1 => 400
         | CUSTOM_         | traits | resource_classes
         | CUSTOM          | traits | resource_classes
         | custom_A        | traits | resource_classes
@@ -131,40 +117,26 @@ def test_lists_have_no_limit(api: Client) -> None:
         | CUSTOM_%F0%9F%9A%A2 | traits | resource_classes
         | NOT_CUSTOM      | traits | resource_classes
     a custom name may be odd
-        PUT /$1
-        201
-        | traits/CUSTOM__
-        | traits/CUSTOM_0
-        | traits/CUSTOM_CUSTOM_A_1
-        | resource_classes/CUSTOM__
-        | resource_classes/CUSTOM_0
-        | resource_classes/CUSTOM_CUSTOM_A_1
+        PUT /$1 => 201
+        || traits/CUSTOM__ || traits/CUSTOM_0 || traits/CUSTOM_CUSTOM_A_1
+        || resource_classes/CUSTOM__ || resource_classes/CUSTOM_0
+        || resource_classes/CUSTOM_CUSTOM_A_1
     a class in a body has a pattern
-        PUT /allocations/$vm CLAIM {allocations: {$host: {resources: {"$1": 1}}}}
-        400
-        POST $host/inventories {resource_class: "$1", total: 1}
-        400 does not match '^[A-Z0-9_]+$'
-        | vcpu
-        | VCPU\x20
-        | V-CPU
-        | É
+        PUT /allocations/$vm CLAIM {allocations: {$host: {resources: {"$1": 1}}}} => 400
+        POST $host/inventories {resource_class: "$1", total: 1} => 400 does not match '^[A-Z0-9_]+$'
+        || vcpu || VCPU\x20 || V-CPU || É
         |
-        | VCPU.
-        | V CPU
+        || VCPU. || V CPU
     an unknown class in a set of inventories is judged before its record
-        PUT $host/inventories {inventories: {NO_SUCH_CLASS: $1}, seen: 1}
-        400
-        | nonsense
-        | {total: 1}
+        PUT $host/inventories {inventories: {NO_SUCH_CLASS: $1}, seen: 1} => 400
+        || nonsense || {total: 1}
     a trait in a body has 1 to 255 characters, and must exist
-        PUT $host/traits {traits: ["$1"], seen: 1}
-        400 $2
+        PUT $host/traits {traits: ["$1"], seen: 1} => 400 $2
         |       | should be non-empty
         | X*256 | is too long
         | X     | No such trait
     an owner has 1 to 255 characters
-        PUT /allocations/$vm CLAIM host VCPU=1 {$1: $2}
-        400
+        PUT /allocations/$vm CLAIM host VCPU=1 {$1: $2} => 400
         | project_id    | ""
         | project_id    | X*256
         | project_id    | null
@@ -178,23 +150,13 @@ def test_lists_have_no_limit(api: Client) -> None:
         | consumer_type | null
         | consumer_type | 1
     an owner may be anything
-        PUT /allocations/$vm CLAIM host VCPU=1 {project_id: "$1", user_id: "$1"}
-        204
-        GET /allocations/$vm
-        200 {project_id: "$1", user_id: "$1", ...}
-        | X*255
-        | not a uuid
-        | né 💾
-        | <b>
+        PUT /allocations/$vm CLAIM host VCPU=1 {project_id: "$1", user_id: "$1"} => 204
+        GET /allocations/$vm => 200 {project_id: "$1", user_id: "$1", ...}
+        || X*255 || not a uuid || né 💾 || <b>
     a consumer type has a pattern
         PUT /allocations/$vm CLAIM host VCPU=1 {consumer_type: "$1"}
         400 Failed validating 'pattern'
-        | instance
-        | unknown
-        | all
-        | A-B
-        | A B
-        | É
+        || instance || unknown || all || A-B || A B || É
     an inventory holds 31 bits
         PUT $host/inventories {seen: 1, inventories: {VCPU: {total: 2147483647, $1: 2147483647}}}
         200
@@ -204,29 +166,19 @@ def test_lists_have_no_limit(api: Client) -> None:
         400 Failed validating 'maximum' in schema['properties']['$1']
         POST $host/inventories {resource_class: DISK_GB, total: 2147483647, $1: 9223372036854775808}
         400 Failed validating 'maximum' in schema['properties']['$1']
-        | reserved
-        | min_unit
-        | max_unit
-        | step_size
+        || reserved || min_unit || max_unit || step_size
     a generation is any integer
-        PUT $host/inventories {inventories: {}, seen: $1}
-        409 placement.concurrent_update
-        | -1
-        | 0
-        | 2147483648
-        | 9223372036854775808
-        | 1000000000000000000000000000000
+        PUT $host/inventories {inventories: {}, seen: $1} => 409 placement.concurrent_update
+        || -1 || 0 || 2147483648 || 9223372036854775808 || 1000000000000000000000000000000
     an amount has no maximum of its own, but a minimum
-        PUT /allocations/$vm CLAIM host VCPU=$1
-        $2
+        PUT /allocations/$vm CLAIM host VCPU=$1 => $2
         | 2147483647    | 409
         | 2147483648    | 409
         | 1099511627776 | 409
         | 0             | 400 minimum of 1
         | -1            | 400 minimum of 1
     unicode in a path names nothing
-        $1 /$2/%F0%9F%9A%A2$3
-        404
+        $1 /$2/%F0%9F%9A%A2$3 => 404
         | GET    | traits |
         | DELETE | traits |
         | GET    | resource_classes |
@@ -246,13 +198,10 @@ def test_names_and_numbers(rule: Rule, wire: Client) -> None:
 @rules(
     """
     a name may not end with a newline
-        PUT /$1/CUSTOM_A%0A
-        400
-        | traits
-        | resource_classes
+        PUT /$1/CUSTOM_A%0A => 400
+        || traits || resource_classes
     a bad class in a set of inventories is judged
-        PUT $host/inventories {inventories: {"$1": $2}, seen: 1}
-        400
+        PUT $host/inventories {inventories: {"$1": $2}, seen: 1} => 400
         | vcpu | nonsense
         | vcpu | {total: 1}
         |      | nonsense

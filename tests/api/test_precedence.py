@@ -44,8 +44,7 @@ def test_the_layers_are_passed_from_the_outside_in(
     list providers: Accept, role, query
         > Accept: $1
         > X-Roles: $2
-        GET /resource_providers?uuid=$3
-        $4
+        GET /resource_providers?uuid=$3 => $4
         | text/plain       | nobody | x    | 406
         | application/json | nobody | x    | 403
         | application/json | admin  | x    | 400
@@ -53,27 +52,18 @@ def test_the_layers_are_passed_from_the_outside_in(
     read what a provider has: Accept, role, provider
         > Accept: text/plain
         > X-Roles: nobody
-        GET /resource_providers/$nowhere$1
-        406
+        GET /resource_providers/$nowhere$1 => 406
         > Accept: application/json
         > X-Roles: nobody
-        GET /resource_providers/$nowhere$1
-        403
-        GET /resource_providers/$nowhere$1
-        404 No resource provider with uuid
-        GET $host$1
-        200
+        GET /resource_providers/$nowhere$1 => 403
+        GET /resource_providers/$nowhere$1 => 404 No resource provider with uuid
+        GET $host$1 => 200
         |
-        | /inventories
-        | /usages
-        | /allocations
-        | /aggregates
-        | /traits
+        || /inventories || /usages || /allocations || /aggregates || /traits
     make a provider: type, role, JSON, schema, parent, name
         > Content-Type: $1
         > X-Roles: $2
-        POST /resource_providers $3
-        $4
+        POST /resource_providers $3 => $4
         | text/plain       | nobody | b'{'  | 415
         | application/json | nobody | b'{'  | 403
         | application/json | admin  | b'{'  | 400 Malformed JSON
@@ -86,8 +76,7 @@ def test_the_layers_are_passed_from_the_outside_in(
     rename a provider: type, role, provider, JSON, schema, name
         > Content-Type: $1
         > X-Roles: $2
-        PUT /resource_providers/$3 $4
-        $5
+        PUT /resource_providers/$3 $4 => $5
         | text/plain       | nobody | $nowhere | b'{' | 415
         | application/json | nobody | $nowhere | b'{' | 403
         | application/json | admin  | $nowhere | b'{' | 404
@@ -97,27 +86,19 @@ def test_the_layers_are_passed_from_the_outside_in(
         | application/json | admin  | $host | {name: $new} | 200
     delete what a provider has: role, provider; Accept is ignored
         > X-Roles: nobody
-        DELETE /resource_providers/$nowhere$1
-        403
-        DELETE /resource_providers/$nowhere$1
-        404 No resource provider with uuid
+        DELETE /resource_providers/$nowhere$1 => 403
+        DELETE /resource_providers/$nowhere$1 => 404 No resource provider with uuid
         > Accept: text/plain
-        DELETE $host$1
-        204
+        DELETE $host$1 => 204
         |
-        | /inventories/VCPU
-        | /inventories
-        | /traits
+        || /inventories/VCPU || /inventories || /traits
     read or delete one inventory: role, provider
         > X-Roles: nobody
-        GET /resource_providers/$nowhere/inventories/VCPU
-        403
-        GET /resource_providers/$nowhere/inventories/VCPU
-        404 No resource provider with uuid
+        GET /resource_providers/$nowhere/inventories/VCPU => 403
+        GET /resource_providers/$nowhere/inventories/VCPU => 404 No resource provider with uuid
     delete all inventories: microversion, role, provider
         > X-Roles: $1
-        DELETE /resource_providers/$2/inventories
-        $3
+        DELETE /resource_providers/$2/inventories => $3
         | nobody | $nowhere | 405 | @1.4
         | nobody | $nowhere | 403 | @1.5
         | admin  | $nowhere | 404 | @1.5
@@ -125,8 +106,7 @@ def test_the_layers_are_passed_from_the_outside_in(
     add an inventory: type, role, provider, JSON, schema, capacity, class, whether it is there
         > Content-Type: $1
         > X-Roles: $2
-        POST /resource_providers/$3/inventories $4
-        $5
+        POST /resource_providers/$3/inventories $4 => $5
         | text/plain       | nobody | $nowhere | b'{' | 415
         | application/json | nobody | $nowhere | b'{' | 403
         | application/json | admin  | $nowhere | b'{' | 404
@@ -141,8 +121,7 @@ def test_the_layers_are_passed_from_the_outside_in(
     replace all inventories: type, role, provider, JSON, schema, generation, capacity, class
         > Content-Type: $1
         > X-Roles: $2
-        PUT /resource_providers/$3/inventories $4
-        $5
+        PUT /resource_providers/$3/inventories $4 => $5
         | text/plain       | nobody | $nowhere | b'{' | 415
         | application/json | nobody | $nowhere | b'{' | 403
         | application/json | admin  | $nowhere | b'{' | 404
@@ -159,8 +138,7 @@ def test_the_layers_are_passed_from_the_outside_in(
     replace one inventory: type, role, provider, JSON, schema, generation, capacity, class
         > Content-Type: $1
         > X-Roles: $2
-        PUT /resource_providers/$3/inventories/$4 $5
-        $6
+        PUT /resource_providers/$3/inventories/$4 $5 => $6
         | text/plain       | nobody | $nowhere | $CUSTOM_N | b'{' | 415
         | application/json | nobody | $nowhere | $CUSTOM_N | b'{' | 403
         | application/json | admin  | $nowhere | $CUSTOM_N | b'{' | 404 No resource provider
@@ -188,8 +166,7 @@ def test_providers(rule: Rule, wire: Client) -> None:
     read aggregates: Accept, microversion, role, provider
         > Accept: $1
         > X-Roles: $2
-        GET /resource_providers/$3/aggregates
-        $4
+        GET /resource_providers/$3/aggregates => $4
         | text/plain       | nobody | $nowhere | 406 | @1.0
         | application/json | nobody | $nowhere | 404 | @1.0
         | application/json | nobody | $nowhere | 403 | @1.1
@@ -198,8 +175,7 @@ def test_providers(rule: Rule, wire: Client) -> None:
     replace aggregates: type, microversion, role, provider, JSON, schema, generation
         > Content-Type: $1
         > X-Roles: $2
-        PUT /resource_providers/$3/aggregates $4
-        $5
+        PUT /resource_providers/$3/aggregates $4 => $5
         | text/plain       | nobody | $nowhere | b'{' | 415 | @1.0
         | application/json | nobody | $nowhere | b'{' | 404 | @1.0
         | application/json | nobody | $nowhere | b'{' | 403 | @1.19
@@ -212,8 +188,7 @@ def test_providers(rule: Rule, wire: Client) -> None:
     list traits: microversion, Accept, role, query
         > Accept: $1
         > X-Roles: $2
-        GET /traits?name=$3
-        $4
+        GET /traits?name=$3 => $4
         | text/plain       | nobody | x    | 404 | @1.5
         | text/plain       | nobody | x    | 406 | @1.6
         | application/json | nobody | x    | 403 | @1.6
@@ -222,8 +197,7 @@ def test_providers(rule: Rule, wire: Client) -> None:
     ask for or delete a trait: microversion, role, existence; Accept is ignored
         > X-Roles: $1
         > Accept: $2
-        $3
-        $4
+        $3 => $4
         | nobody | application/json | GET /traits/$CUSTOM_N | 404 The resource could not be | @1.5
         | nobody | application/json | GET /traits/$CUSTOM_N | 403 | @1.6
         | admin  | application/json | GET /traits/$CUSTOM_N | 404 No such trait | @1.6
@@ -234,8 +208,7 @@ def test_providers(rule: Rule, wire: Client) -> None:
         | admin  | text/plain       | DELETE /traits/$CUSTOM_T | 204 | @1.6
     make a trait: microversion, role, name
         > X-Roles: $1
-        PUT /traits/$2
-        $3
+        PUT /traits/$2 => $3
         | nobody | NONSENSE  | 404 | @1.5
         | nobody | NONSENSE  | 403 | @1.6
         | admin  | NONSENSE  | 400 The trait is invalid | @1.6
@@ -243,15 +216,13 @@ def test_providers(rule: Rule, wire: Client) -> None:
     read the traits of a provider: microversion before Accept
         > Accept: text/plain
         > X-Roles: nobody
-        GET /resource_providers/$nowhere/traits
-        $1
+        GET /resource_providers/$nowhere/traits => $1
         | 404 | @1.5
         | 406 | @1.6
     replace the traits of a provider: version, type, role, JSON, schema, provider, generation, names
         > Content-Type: $1
         > X-Roles: $2
-        PUT /resource_providers/$3/traits $4
-        $5
+        PUT /resource_providers/$3/traits $4 => $5
         | text/plain       | nobody | $nowhere | b'{'  | 404 | @1.5
         | text/plain       | nobody | $nowhere | b'{'  | 415 | @1.6
         | application/json | nobody | $nowhere | b'{'  | 403 | @1.6
@@ -266,8 +237,7 @@ def test_providers(rule: Rule, wire: Client) -> None:
         | application/json | admin  | $host | {traits: [$CUSTOM_T], seen: 1} | 200 | @1.6
     delete the traits of a provider: microversion, role, provider
         > X-Roles: $1
-        DELETE /resource_providers/$2/traits
-        $3
+        DELETE /resource_providers/$2/traits => $3
         | nobody | $nowhere | 404 The resource could not be found | @1.5
         | nobody | $nowhere | 403 | @1.6
         | admin  | $nowhere | 404 No resource provider with uuid | @1.6

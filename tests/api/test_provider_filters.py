@@ -20,8 +20,7 @@ def test_without_a_filter_everything_is_listed(api: Client) -> None:
 @rules(
     """
     a filter begins with its version
-        GET /resource_providers?$1
-        200
+        GET /resource_providers?$1 => 200
         | name=x                   | @1.0-
         | uuid=$A                  | @1.0-
         | member_of=$A             | @1.3-
@@ -29,8 +28,7 @@ def test_without_a_filter_everything_is_listed(api: Client) -> None:
         | in_tree=$A               | @1.14-
         | required=HW_CPU_X86_AVX2 | @1.18-
     before that, and of another route, it is refused
-        GET /resource_providers?$1
-        400 Invalid query string parameters
+        GET /resource_providers?$1 => 400 Invalid query string parameters
         | member_of=$A             | @1.0-1.2
         | resources=VCPU:1         | @1.0-1.3
         | in_tree=$A               | @1.0-1.13
@@ -41,8 +39,7 @@ def test_without_a_filter_everything_is_listed(api: Client) -> None:
         | resources1=VCPU:1        | @1.0-
         | sort=name                | @1.0-
     by name and by uuid, exactly, and both together
-        GET /resource_providers?$1
-        200 PROVIDERS $2
+        GET /resource_providers?$1 => 200 PROVIDERS $2
         | name=$top.name             | top
         | uuid=$top                  | top
         | uuid=$top&name=$top.name   | top
@@ -52,8 +49,7 @@ def test_without_a_filter_everything_is_listed(api: Client) -> None:
         | name=$top.name%20           |
         | name=&uuid=$top            | top | @1.0-
     a tree, from any of its providers @1.14-
-        GET /resource_providers?$1
-        200 PROVIDERS $2
+        GET /resource_providers?$1 => 200 PROVIDERS $2
         | in_tree=$top           | top mid low side
         | in_tree=$mid           | top mid low side
         | in_tree=$low           | top mid low side
@@ -61,21 +57,18 @@ def test_without_a_filter_everything_is_listed(api: Client) -> None:
         | in_tree=$nowhere       |
         | in_tree=$top&uuid=$mid | mid
     members of one aggregate or of any of a list, not their children @1.3-
-        GET /resource_providers?member_of=$1
-        200 PROVIDERS $2
+        GET /resource_providers?member_of=$1 => 200 PROVIDERS $2
         | $A             | a both
         | in:$A          | a both
         | in:$A,$B       | a b both
         | in:$A,$nowhere | a both
         | $nowhere       |
     members of all of several, from 1.24 on
-        GET /resource_providers?member_of=$A&member_of=in:$B,$nowhere
-        $1
+        GET /resource_providers?member_of=$A&member_of=in:$B,$nowhere => $1
         | 200 PROVIDERS both | @1.24-
         | 400 Multiple member_of parameters are not supported | @1.3-1.23
     no members, from 1.32 on; who is in no aggregate is never left out @1.32-
-        GET /resource_providers?$1
-        200 PROVIDERS $2
+        GET /resource_providers?$1 => 200 PROVIDERS $2
         | in_tree=$both&member_of=!$A                       | child
         | in_tree=$both&member_of=!$nowhere                 | both child
         | in_tree=$both&member_of=!in:$A,$nowhere           | child
@@ -85,38 +78,19 @@ def test_without_a_filter_everything_is_listed(api: Client) -> None:
         | member_of=$A&member_of=!in:$B                     | a
         | member_of=$A&member_of=!$A                        |
     before 1.32 nobody is forbidden
-        GET /resource_providers?$1
-        400 $2
+        GET /resource_providers?$1 => 400 $2
         | member_of=!$A                 | Forbidden member_of parameters are not | @1.3-1.31
         | member_of=!in:$A,$nowhere     | Forbidden member_of parameters are not | @1.3-1.31
         | member_of=$A&member_of=!$B    |                                        | @1.3-1.31
     a malformed member_of is refused at every microversion, with the same words @1.3-
-        GET /resource_providers?member_of=$1
-        400 member_of
+        GET /resource_providers?member_of=$1 => 400 member_of
         |
-        | x
-        | in:
-        | in:$A,
-        | in:,$A
-        | in:$A,,$B
-        | $A,$B
-        | in:$A,%20$B
-        | %20$A
-        | in:$A,!$B
-        | IN:$A
-        | in:in:$A
-        | !
-        | !in:
-        | !!$A
-        | !$A,$B
-        | !in:$A,!$B
-        | in:!$A
+        || x || in: || in:$A, || in:,$A || in:$A,,$B || $A,$B || in:$A,%20$B || %20$A || in:$A,!$B
+        || IN:$A || in:in:$A || ! || !in: || !!$A || !$A,$B || !in:$A,!$B || in:!$A
     what is malformed is so before it is not supported @1.3-1.31
         GET /resource_providers?member_of=$1
         400 Expected 'member_of' parameter to contain valid UUID(s)
-        | !
-        | !in:
-        | !!$A
+        || ! || !in: || !!$A
     """,
     world="""
         top
@@ -137,23 +111,20 @@ def test_filters(rule: Rule, wire: Client) -> None:
 @rules(
     """
     who has every trait of a list, by itself @1.18-
-        GET /resource_providers?in_tree=$plain&required=$1
-        200 PROVIDERS $2
+        GET /resource_providers?in_tree=$plain&required=$1 => 200 PROVIDERS $2
         | $CUSTOM_R                         | red both
         | $CUSTOM_R,$CUSTOM_B               | both
         | %20$CUSTOM_R%20,%20$CUSTOM_B%20   | both
         | HW_CPU_X86_AVX2                   |
     who has not, from 1.22 on @1.22-
-        GET /resource_providers?in_tree=$plain&required=$1
-        200 PROVIDERS $2
+        GET /resource_providers?in_tree=$plain&required=$1 => 200 PROVIDERS $2
         | !$CUSTOM_R            | plain blue
         | $CUSTOM_B,!$CUSTOM_R  | blue
         | !$CUSTOM_R,!$CUSTOM_B | plain
         | !!!$CUSTOM_R          | plain blue
         | $CUSTOM_R,!$CUSTOM_R  |
     alternatives and repetitions, from 1.39 on
-        GET /resource_providers?in_tree=$plain&$1
-        200 PROVIDERS $2
+        GET /resource_providers?in_tree=$plain&$1 => 200 PROVIDERS $2
         | required=in:$CUSTOM_R,$CUSTOM_B                        | red blue both
         | required=in:$CUSTOM_R                                  | red both
         | required=$CUSTOM_R&required=$CUSTOM_B                  | both
@@ -163,8 +134,7 @@ def test_filters(rule: Rule, wire: Client) -> None:
         | required=in:$CUSTOM_R,$CUSTOM_B&required=!$CUSTOM_R    | blue
         | required=!$CUSTOM_R&required=!$CUSTOM_B                | plain
     a malformed required is refused
-        GET /resource_providers?required=$1
-        400 $2
+        GET /resource_providers?required=$1 => 400 $2
         |                          | | @1.18-
         | ,                        | | @1.18-
         | $CUSTOM_R,               | | @1.18-
@@ -202,8 +172,7 @@ def test_traits(rule: Rule, wire: Client) -> None:
 @rules(
     """
     who has room for an amount that fits the units @1.4-
-        GET /resource_providers?resources=$CUSTOM_C:$1
-        200 PROVIDERS $2
+        GET /resource_providers?resources=$CUSTOM_C:$1 => 200 PROVIDERS $2
         | 1          |
         | 2          | host
         | 3          |
@@ -212,32 +181,25 @@ def test_traits(rule: Rule, wire: Client) -> None:
         | 16         |
         | 2147483648 |
     what is used is not room @1.4-
-        PUT /allocations/$more CLAIM host $CUSTOM_C=4 @1.39
-        204
-        GET /resource_providers?resources=$CUSTOM_C:12
-        200 PROVIDERS host
-        GET /resource_providers?resources=$CUSTOM_C:14
-        200 PROVIDERS
+        PUT /allocations/$more CLAIM host $CUSTOM_C=4 @1.39 => 204
+        GET /resource_providers?resources=$CUSTOM_C:12 => 200 PROVIDERS host
+        GET /resource_providers?resources=$CUSTOM_C:14 => 200 PROVIDERS
     every class must be the provider's own @1.4-
-        GET /resource_providers?resources=$CUSTOM_D:1,$CUSTOM_E:1
-        200 PROVIDERS two
+        GET /resource_providers?resources=$CUSTOM_D:1,$CUSTOM_E:1 => 200 PROVIDERS two
     capacity is compared with its fraction; of one class twice the last amount counts
-        GET /resource_providers?resources=$1
-        200 PROVIDERS $2
+        GET /resource_providers?resources=$1 => 200 PROVIDERS $2
         | $CUSTOM_F:4             | odd
         | $CUSTOM_F:5             |
         | $CUSTOM_F:9,$CUSTOM_F:3 | odd
         | $CUSTOM_F:3,$CUSTOM_F:9 |
     amounts are read as Python does
-        GET /resource_providers?resources=$CUSTOM_F:$1
-        200 PROVIDERS $2
+        GET /resource_providers?resources=$CUSTOM_F:$1 => 200 PROVIDERS $2
         | %201%20 | odd
         | %2B1    | odd
         | 1_0     |
         | %D9%A1  | odd
     malformed resources are refused @1.4-
-        GET /resource_providers?resources=$1
-        400 $2
+        GET /resource_providers?resources=$1 => 400 $2
         |                    | Got: empty string.
         | VCPU               | Got: VCPU.
         | VCPU:              | expected positive integer amount

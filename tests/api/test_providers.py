@@ -101,34 +101,25 @@ TREES = """
 @rules(
     """
     a uuid is given to a provider that brings none, another each time
-        POST /resource_providers {name: $a}
-        200 {uuid: $first, ...}
-        POST /resource_providers {name: $b}
-        200 {uuid: $second, ...}
-        GET $first
-        200 {name: $a, uuid: $first, ...}
-        GET $second
-        200 {name: $b, uuid: $second, ...}
+        POST /resource_providers {name: $a} => 200 {uuid: $first, ...}
+        POST /resource_providers {name: $b} => 200 {uuid: $second, ...}
+        GET $first => 200 {name: $a, uuid: $first, ...}
+        GET $second => 200 {name: $b, uuid: $second, ...}
     an unknown field is refused @1.0-
         POST /resource_providers {name: $new, $1: x}
         400 Additional properties are not allowed ('$1' was unexpected)
         PUT $root {name: $new, $1: x}
         400 Additional properties are not allowed ('$1' was unexpected)
-        | generation
-        | root_provider_uuid
-        | links
-        | Name
+        || generation || root_provider_uuid || links || Name
     a rename brings no uuid @1.0-
         PUT $root {name: $new, uuid: $root}
         400 Additional properties are not allowed ('uuid' was unexpected)
     before 1.14 there are no parents @1.0-1.13
         $1 {name: $new, parent_provider_uuid: $other}
         400 Additional properties are not allowed ('parent_provider_uuid' was unexpected)
-        | POST /resource_providers
-        | PUT $root
+        || POST /resource_providers || PUT $root
     a new provider needs a name and good uuids
-        POST /resource_providers $1
-        400 $2
+        POST /resource_providers $1 => 400 $2
         | {}                                    | 'name' is a required property
         | {uuid: $new}                          | 'name' is a required property
         | {name: ""}                            | name
@@ -137,28 +128,20 @@ TREES = """
         | {name: $new, parent_provider_uuid: 1} | 1 is not
         | []                                    | is not of type 'object'
     a rename needs a name
-        PUT $root {parent_provider_uuid: null}
-        400 'name' is a required property
+        PUT $root {parent_provider_uuid: null} => 400 'name' is a required property
     names and uuids are unique, but a provider may keep its own name @1.0-
-        POST /resource_providers {name: $root.name}
-        409 placement.duplicate_name
-        POST /resource_providers {name: $new, uuid: $root}
-        409 placement.duplicate_name
-        PUT $root {name: $other.name}
-        409 placement.duplicate_name
-        PUT $root {name: $root.name}
-        200 {name: $root.name, ...}
+        POST /resource_providers {name: $root.name} => 409 placement.duplicate_name
+        POST /resource_providers {name: $new, uuid: $root} => 409 placement.duplicate_name
+        PUT $root {name: $other.name} => 409 placement.duplicate_name
+        PUT $root {name: $root.name} => 200 {name: $root.name, ...}
     an unknown provider is 404
-        $1 /resource_providers/$nowhere $2
-        404 No resource provider with uuid $nowhere found
+        $1 /resource_providers/$nowhere $2 => 404 No resource provider with uuid $nowhere found
         | GET    |
         | PUT    | {name: $new}
         | DELETE |
     a child hangs below its parent, with the root of it @1.14-
-        POST /resource_providers {name: $n1, uuid: $one, parent_provider_uuid: $grandchild}
-        $1
-        GET $one
-        200 {parent_provider_uuid: $grandchild, root_provider_uuid: $root, ...}
+        POST /resource_providers {name: $n1, uuid: $one, parent_provider_uuid: $grandchild} => $1
+        GET $one => 200 {parent_provider_uuid: $grandchild, root_provider_uuid: $root, ...}
         | 201   | @1.14-1.19
         | 200 _ | @1.20-
     a new provider may say that it has no parent
@@ -170,51 +153,39 @@ TREES = """
         POST /resource_providers {name: $new, uuid: $one, parent_provider_uuid: $one}
         400 parent provider UUID cannot be same as UUID
     a rename keeps the parent, if none is given @1.0-
-        PUT $child {name: $new}
-        200
+        PUT $child {name: $new} => 200
         GET $child @1.39
         200 {name: $new, parent_provider_uuid: $root, root_provider_uuid: $root, ...}
     a root may be given a parent, and all below it get its root @1.14-
         PUT $root {name: $root.name, parent_provider_uuid: $other}
         200 {parent_provider_uuid: $other, root_provider_uuid: $other, ...}
-        GET $root
-        200 {parent_provider_uuid: $other, root_provider_uuid: $other, ...}
-        GET $grandchild
-        200 {parent_provider_uuid: $child, root_provider_uuid: $other, ...}
+        GET $root => 200 {parent_provider_uuid: $other, root_provider_uuid: $other, ...}
+        GET $grandchild => 200 {parent_provider_uuid: $child, root_provider_uuid: $other, ...}
     what stays may be said @1.14-
-        PUT $child {name: $child.name, parent_provider_uuid: $root}
-        200
-        PUT $root {name: $root.name, parent_provider_uuid: null}
-        200
-        GET $child
-        200 {parent_provider_uuid: $root, root_provider_uuid: $root, ...}
+        PUT $child {name: $child.name, parent_provider_uuid: $root} => 200
+        PUT $root {name: $root.name, parent_provider_uuid: null} => 200
+        GET $child => 200 {parent_provider_uuid: $root, root_provider_uuid: $root, ...}
     a child may move, with all below it @1.37-
         PUT $child {name: $child.name, parent_provider_uuid: $uncle}
         200 {parent_provider_uuid: $uncle, root_provider_uuid: $root, ...}
-        GET $grandchild
-        200 {parent_provider_uuid: $child, root_provider_uuid: $root, ...}
+        GET $grandchild => 200 {parent_provider_uuid: $child, root_provider_uuid: $root, ...}
         PUT $child {name: $child.name, parent_provider_uuid: $other}
         200 {parent_provider_uuid: $other, root_provider_uuid: $other, ...}
-        GET $grandchild
-        200 {parent_provider_uuid: $child, root_provider_uuid: $other, ...}
+        GET $grandchild => 200 {parent_provider_uuid: $child, root_provider_uuid: $other, ...}
     before 1.37 a child stays @1.14-1.36
         PUT $child {name: $child.name, parent_provider_uuid: $1}
         400 re-parenting a provider is not currently allowed
-        | $uncle
-        | $other
+        || $uncle || $other
     a child may become a root, with all below it @1.37-
         PUT $child {name: $child.name, parent_provider_uuid: null}
         200 {parent_provider_uuid: null, root_provider_uuid: $child, ...}
-        GET $child
-        200 {parent_provider_uuid: null, root_provider_uuid: $child, ...}
-        GET $grandchild
-        200 {parent_provider_uuid: $child, root_provider_uuid: $child, ...}
+        GET $child => 200 {parent_provider_uuid: null, root_provider_uuid: $child, ...}
+        GET $grandchild => 200 {parent_provider_uuid: $child, root_provider_uuid: $child, ...}
     before 1.37 a child is not made a root @1.14-1.36
         PUT $child {name: $child.name, parent_provider_uuid: null}
         400 un-parenting a provider is not currently allowed
     a tree has no loops @1.14-
-        PUT $1 {name: $1.name, parent_provider_uuid: $2}
-        400 $3
+        PUT $1 {name: $1.name, parent_provider_uuid: $2} => 400 $3
         | $root  | $root       |
         | $root  | $child      | creating loop in the provider tree is not allowed.
         | $root  | $grandchild | creating loop in the provider tree is not allowed.
@@ -223,55 +194,36 @@ TREES = """
     a parent to move to must exist @1.14-
         PUT $root {name: $root.name, parent_provider_uuid: $nowhere}
         400 parent provider UUID does not exist
-        PUT $child {name: $child.name, parent_provider_uuid: $nowhere}
-        400
+        PUT $child {name: $child.name, parent_provider_uuid: $nowhere} => 400
     a move takes along what a provider has
-        PUT $child {name: $child.name, parent_provider_uuid: $other}
-        200
-        GET $child/inventories
-        200 {inventories: {VCPU: {total: 4, ...}}, ...}
-        GET $child/usages
-        200 {usages: {VCPU: 1}, ...}
-        GET $child/aggregates
-        200 {aggregates: [$A], ...}
-        GET $child/traits
-        200 {traits: [HW_CPU_X86_AVX2], ...}
+        PUT $child {name: $child.name, parent_provider_uuid: $other} => 200
+        GET $child/inventories => 200 {inventories: {VCPU: {total: 4, ...}}, ...}
+        GET $child/usages => 200 {usages: {VCPU: 1}, ...}
+        GET $child/aggregates => 200 {aggregates: [$A], ...}
+        GET $child/traits => 200 {traits: [HW_CPU_X86_AVX2], ...}
         GET $child/allocations
         200 {allocations: {$child.consumer: {resources: {VCPU: 1}, ...}}, ...}
     a provider with children stays, and so does one in use, until both are gone @1.0-
         DELETE $child
         409 placement.resource_provider.cannot_delete_parent Unable to delete parent resource
             provider $child: It has child resource providers.
-        DELETE $grandchild
-        204
+        DELETE $grandchild => 204
         DELETE $child
         409 placement.resource_provider.inuse Unable to delete resource provider $child: Resource
             provider has allocations.
-        DELETE /allocations/$child.consumer
-        204
-        DELETE $child
-        204
-        GET $child
-        404
-        DELETE $child
-        404
+        DELETE /allocations/$child.consumer => 204
+        DELETE $child => 204
+        GET $child => 404
+        DELETE $child => 404
     a deleted provider takes its inventories, traits and aggregates along
-        DELETE $grandchild
-        204
-        DELETE /allocations/$child.consumer
-        204
-        DELETE $child
-        204
-        POST /resource_providers {name: $child.name, uuid: $child}
-        200 _
-        GET $child/aggregates
-        200 {aggregates: [], ...}
-        GET $child/inventories
-        200 {inventories: {}, ...}
-        GET $child/traits
-        200 {traits: [], ...}
-        GET /resource_providers?member_of=$A
-        200 {resource_providers: []}
+        DELETE $grandchild => 204
+        DELETE /allocations/$child.consumer => 204
+        DELETE $child => 204
+        POST /resource_providers {name: $child.name, uuid: $child} => 200 _
+        GET $child/aggregates => 200 {aggregates: [], ...}
+        GET $child/inventories => 200 {inventories: {}, ...}
+        GET $child/traits => 200 {traits: [], ...}
+        GET /resource_providers?member_of=$A => 200 {resource_providers: []}
     """,
     world=TREES,
 )

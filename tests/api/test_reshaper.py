@@ -22,71 +22,54 @@ MOVED = "RESHAPE root MEMORY_MB=64; numa VCPU=8 >> root.consumer: root MEMORY_MB
 @rules(
     """
     a class moves with what is held of it
-        POST /reshaper MOVED {$1}
-        204
+        POST /reshaper MOVED {$1} => 204
         < Last-Modified:
         < Cache-Control:
-        GET $root/inventories @1.39
-        200 {inventories: {MEMORY_MB: {total: 64, ...}}, seen: 6}
-        GET $numa/inventories @1.39
-        200 {inventories: {VCPU: {total: 8, ...}}, seen: 3}
-        GET $root/usages @1.39
-        200 {usages: {MEMORY_MB: 16}, ...}
-        GET $numa/usages @1.39
-        200 {usages: {VCPU: 4}, ...}
+        GET $root/inventories @1.39 => 200 {inventories: {MEMORY_MB: {total: 64, ...}}, seen: 6}
+        GET $numa/inventories @1.39 => 200 {inventories: {VCPU: {total: 8, ...}}, seen: 3}
+        GET $root/usages @1.39 => 200 {usages: {MEMORY_MB: 16}, ...}
+        GET $numa/usages @1.39 => 200 {usages: {VCPU: 4}, ...}
         GET /allocations/$root.consumer @1.39
         200 {allocations: {$root: {resources: {MEMORY_MB: 16}, ...}, $numa: {resources: {VCPU: 4},
             ...}}, consumer_generation: 2, ...}
         | consumer_generation: 1 | @1.30-
         | consumer_generation: 1, mappings: {"": [$root]} | @1.34-
     there is no reshaper before 1.30 @1.0-1.29
-        POST /reshaper {}
-        404
+        POST /reshaper {} => 404
     mappings and type follow the microversion
-        POST /reshaper MOVED {consumer_generation: 1, $1}
-        400 $2
+        POST /reshaper MOVED {consumer_generation: 1, $1} => 400 $2
         | mappings: {"": [$root]} | 'mappings' was unexpected | @1.30-1.33
         | consumer_type: INSTANCE | 'consumer_type' was unexpected | @1.30-1.37
         | consumer_type: absent   | 'consumer_type' is a required property | @1.38-
     only the inventories may be reshaped
-        POST /reshaper RESHAPE $1
-        204
-        GET $2/inventories
-        200 {inventories: {$3}, seen: $4}
+        POST /reshaper RESHAPE $1 => 204
+        GET $2/inventories => 200 {inventories: {$3}, seen: $4}
         | pool DISK_GB=8 VCPU=1 | $pool | DISK_GB: {total: 8, ...}, VCPU: {total: 1, ...} | 3
         | pool                  | $pool | | 2
         | numa {inventories: {VCPU: {total: 4, reserved: 10}}} | $numa
             | VCPU: {total: 4, reserved: 10, ...} | 2
         | root VCPU=2 MEMORY_MB=64 | $root | VCPU: {total: 2, ...}, MEMORY_MB: _ | 5
     an emptied provider that takes part counts twice, if its consumer is emptied
-        POST /reshaper RESHAPE other >> other.consumer: {consumer_generation: 1}
-        204
-        GET $other/inventories
-        200 {inventories: {}, seen: 5}
-        GET /allocations/$other.consumer
-        200 {allocations: {}}
+        POST /reshaper RESHAPE other >> other.consumer: {consumer_generation: 1} => 204
+        GET $other/inventories => 200 {inventories: {}, seen: 5}
+        GET /allocations/$other.consumer => 200 {allocations: {}}
     but not if its consumer only moves off it
         POST /reshaper RESHAPE other; numa VCPU=4
             >> other.consumer: numa VCPU=2 {consumer_generation: 1}
         204
-        GET $other/inventories
-        200 {inventories: {}, seen: 4}
+        GET $other/inventories => 200 {inventories: {}, seen: 4}
         GET /allocations/$other.consumer
         200 {allocations: {$numa: {resources: {VCPU: 2}, ...}}, ...}
     a provider outside the inventories may take part, and counts once
-        POST /reshaper MOVED pool DISK_GB=5 {consumer_generation: 1}
-        204
-        GET $pool/inventories
-        200 {inventories: {DISK_GB: {total: 10, ...}}, seen: 2}
-        GET $pool/usages
-        200 {usages: {DISK_GB: 5}, ...}
+        POST /reshaper MOVED pool DISK_GB=5 {consumer_generation: 1} => 204
+        GET $pool/inventories => 200 {inventories: {DISK_GB: {total: 10, ...}}, seen: 2}
+        GET $pool/usages => 200 {usages: {DISK_GB: 5}, ...}
     consumers may be made, moved and removed
         POST /reshaper RESHAPE root MEMORY_MB=64; numa VCPU=8
             >> root.consumer: {consumer_generation: 1};
             new: numa VCPU=8 {project_id: p2, consumer_type: VOLUME}
         204
-        GET /allocations/$root.consumer
-        200 {allocations: {}}
+        GET /allocations/$root.consumer => 200 {allocations: {}}
         GET /allocations/$new
         200 {project_id: p2, consumer_type: VOLUME, consumer_generation: 1, ...}
     allocations are held to the new inventories
@@ -96,8 +79,7 @@ MOVED = "RESHAPE root MEMORY_MB=64; numa VCPU=8 >> root.consumer: root MEMORY_MB
         | 3               | The requested amount would exceed the capacity
         | 8, step_size: 3 | Unable to allocate
     a class that somebody else holds does not go
-        PUT /allocations/$vm CLAIM root VCPU=1
-        204
+        PUT /allocations/$vm CLAIM root VCPU=1 => 204
         POST /reshaper MOVED {consumer_generation: 1}
         409 placement.inventory.inuse Inventory for 'VCPU' on ... in use
     a class that goes may not be claimed any more
@@ -105,8 +87,7 @@ MOVED = "RESHAPE root MEMORY_MB=64; numa VCPU=8 >> root.consumer: root MEMORY_MB
             >> root.consumer: root VCPU=4 MEMORY_MB=16 {consumer_generation: 1}
         409 placement.inventory.inuse
     each conflict has its code
-        POST /reshaper RESHAPE $1 >> root.consumer: numa VCPU=4 {consumer_generation: $2}
-        $3
+        POST /reshaper RESHAPE $1 >> root.consumer: numa VCPU=4 {consumer_generation: $2} => $3
         | nowhere VCPU=8 {seen: 0} | 1 | 400 placement.resource_provider.not_found $nowhere
         | numa VCPU=8 {seen: 5} | 1 | 409 placement.concurrent_update resource provider generation
             conflict for provider $numa: actual: 0, given: 5
@@ -123,16 +104,11 @@ def test_reshaping(rule: Rule, wire: Client) -> None:
 @rules(
     """
     a body that breaks the schema is refused
-        POST /reshaper $1
-        400 JSON does not validate
-        | []
-        | null
-        | {allocations: {}}
-        | {inventories: {$pool: {seen: 1, inventories: {}}}}
-        | {inventories: {}, allocations: {}}
-        | {inventories: [], allocations: {}}
-        | {inventories: null, allocations: {}}
-        | {inventories: {x: {seen: 0, inventories: {}}}, allocations: {}}
+        POST /reshaper $1 => 400 JSON does not validate
+        || [] || null || {allocations: {}} || {inventories: {$pool: {seen: 1, inventories: {}}}}
+        || {inventories: {}, allocations: {}} || {inventories: [], allocations: {}}
+        || {inventories: null, allocations: {}}
+        || {inventories: {x: {seen: 0, inventories: {}}}, allocations: {}}
     a part that breaks the schema is refused
         POST /reshaper {inventories: {$root: {seen: 3, inventories: {MEMORY_MB: {total: 64}}},
             $numa: {seen: 0, inventories: {VCPU: {total: 8}}}}, $1}
@@ -143,25 +119,18 @@ def test_reshaping(rule: Rule, wire: Client) -> None:
         | allocations: {x: {}}          | JSON does not validate
         | allocations: {$root.consumer: {}} | JSON does not validate
     a set that breaks the schema is refused
-        POST /reshaper {inventories: {$root: {$1}}, allocations: {}}
-        400 JSON does not validate
-        | inventories: {}
-        | seen: 3
-        | seen: 3, inventories: {}, color: 1
-        | seen: "1", inventories: {}
-        | seen: null, inventories: {}
-        | seen: 3, inventories: []
-        | seen: 3, inventories: {VCPU: {}}
-        | seen: 3, inventories: {VCPU: {total: 0}}
-        | seen: 3, inventories: {VCPU: {total: 2147483648}}
-        | seen: 3, inventories: {VCPU: {total: 1, color: 1}}
+        POST /reshaper {inventories: {$root: {$1}}, allocations: {}} => 400 JSON does not validate
+        || inventories: {} || seen: 3 || seen: 3, inventories: {}, color: 1
+        || seen: "1", inventories: {} || seen: null, inventories: {} || seen: 3, inventories: []
+        || seen: 3, inventories: {VCPU: {}} || seen: 3, inventories: {VCPU: {total: 0}}
+        || seen: 3, inventories: {VCPU: {total: 2147483648}}
+        || seen: 3, inventories: {VCPU: {total: 1, color: 1}}
     a claim that breaks the schema is refused
         POST /reshaper RESHAPE root MEMORY_MB=64; numa VCPU=8 >> root.consumer: $1
         400 JSON does not validate
-        | numa VCPU=4 {consumer_generation: "1"}
-        | {consumer_generation: 1, allocations: []}
-        | {consumer_generation: 1, allocations: {$root: {resources: {}}}}
-        | {consumer_generation: 1, allocations: {$root: {resources: {VCPU: 0}}}}
+        || numa VCPU=4 {consumer_generation: "1"} || {consumer_generation: 1, allocations: []}
+        || {consumer_generation: 1, allocations: {$root: {resources: {}}}}
+        || {consumer_generation: 1, allocations: {$root: {resources: {VCPU: 0}}}}
     a badly formed record under a bad name is refused
         POST /reshaper {inventories: {$root: {seen: 3, inventories: {"$1": $2}}}, allocations: {}}
         400
@@ -180,16 +149,14 @@ def test_reshaping(rule: Rule, wire: Client) -> None:
     faults outside the body: microversion, type, role, JSON, schema
         > Content-Type: $1
         > X-Roles: $2
-        POST /reshaper $3
-        $4
+        POST /reshaper $3 => $4
         | text/plain       | nobody        | b'{'  | 404 | @1.29
         | text/plain       | nobody        | b'{'  | 415
         | application/json | nobody        | b'{'  | 403
         | application/json | admin,service | b'{'  | 400 Malformed JSON
         | application/json | admin,service | b'{}' | 400 JSON does not validate
     faults of the body, in order
-        PUT /allocations/$bystander CLAIM root MEMORY_MB=1
-        204
+        PUT /allocations/$bystander CLAIM root MEMORY_MB=1 => 204
         POST /reshaper RESHAPE $1 {seen: $2}; root $3=64 >> root.consumer: $4
             {consumer_generation: $5}
         $6
@@ -223,13 +190,10 @@ def test_refusals(rule: Rule, wire: Client) -> None:
         400
         | vcpu
         |
-        | A-B
-        | Ä
+        || A-B || Ä
     a reshape on an unknown provider leaves no consumer behind
-        POST /reshaper RESHAPE numa VCPU=8 >> new: nowhere VCPU=1
-        400 that does not exist
-        POST /reshaper RESHAPE numa VCPU=8 >> new: numa VCPU=1
-        204
+        POST /reshaper RESHAPE numa VCPU=8 >> new: nowhere VCPU=1 => 400 that does not exist
+        POST /reshaper RESHAPE numa VCPU=8 >> new: numa VCPU=1 => 204
     """,
     world=WORLD,
 )

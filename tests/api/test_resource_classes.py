@@ -25,8 +25,7 @@ def test_the_standard_classes_come_first_in_the_order_of_their_ids(api: Client) 
 @rules(
     r"""
     a name that ends in a newline is no name
-        POST /resource_classes {name: "CUSTOM_A\n"}
-        400
+        POST /resource_classes {name: "CUSTOM_A\n"} => 400
     """
 )
 def test_names_that_the_original_takes(rule: Rule, wire: Client) -> None:
@@ -43,16 +42,11 @@ def test_names_that_the_original_takes(rule: Rule, wire: Client) -> None:
         200 {resource_classes: [{name: VCPU, links: [{rel: self, href: /resource_classes/VCPU}]},
             {name: $CUSTOM_A, links: _}, ...]}
     there are no classes before 1.2 @1.0-1.1
-        $1 {name: CUSTOM_A}
-        404
-        | GET /resource_classes
-        | POST /resource_classes
-        | GET /resource_classes/VCPU
-        | PUT /resource_classes/CUSTOM_A
-        | DELETE /resource_classes/CUSTOM_A
+        $1 {name: CUSTOM_A} => 404
+        || GET /resource_classes || POST /resource_classes || GET /resource_classes/VCPU
+        || PUT /resource_classes/CUSTOM_A || DELETE /resource_classes/CUSTOM_A
     POST creates a class and answers with its place only @1.2-
-        POST /resource_classes {name: $CUSTOM_B}
-        201
+        POST /resource_classes {name: $CUSTOM_B} => 201
         < Location: .../resource_classes/$CUSTOM_B
         < Content-Type:
         < Last-Modified:
@@ -60,11 +54,9 @@ def test_names_that_the_original_takes(rule: Rule, wire: Client) -> None:
         GET /resource_classes/$CUSTOM_B
         200 {name: $CUSTOM_B, links: [{rel: self, href: /resource_classes/$CUSTOM_B}]}
     POST of a class that exists is a conflict
-        POST /resource_classes {name: $CUSTOM_A}
-        409 Conflicting resource class already exists
+        POST /resource_classes {name: $CUSTOM_A} => 409 Conflicting resource class already exists
     POST refuses a body that names no custom class
-        POST /resource_classes $1
-        400 JSON does not validate ... $2
+        POST /resource_classes $1 => 400 JSON does not validate ... $2
         | {}                                | 'name' is a required property
         | {name: VCPU}                      | Failed validating 'pattern'
         | {name: custom_a}                  | Failed validating 'pattern'
@@ -80,95 +72,62 @@ def test_names_that_the_original_takes(rule: Rule, wire: Client) -> None:
         | "CUSTOM_A"                        | is not of type 'object'
         | null                              | is not of type 'object'
     the longest name has 255 characters
-        POST /resource_classes {name: $(CUSTOM_B)Z*216}
-        201
-        GET /resource_classes/$(CUSTOM_B)Z*216
-        200
+        POST /resource_classes {name: $(CUSTOM_B)Z*216} => 201
+        GET /resource_classes/$(CUSTOM_B)Z*216 => 200
     an unknown class is not found, by its exact name
-        $1
-        404 No such resource class
-        | GET /resource_classes/$CUSTOM_NONE
-        | GET /resource_classes/vcpu
-        | GET /resource_classes/VCPU%20
-        | GET /resource_classes/%C3%9C
-        | GET /resource_classes/VCPU.json
-        | DELETE /resource_classes/$CUSTOM_NONE
-        | DELETE /resource_classes/vcpu
-        | DELETE /resource_classes/VCPU%20
-        | DELETE /resource_classes/%C3%9C
-        | DELETE /resource_classes/VCPU.json
+        $1 => 404 No such resource class
+        || GET /resource_classes/$CUSTOM_NONE || GET /resource_classes/vcpu
+        || GET /resource_classes/VCPU%20 || GET /resource_classes/%C3%9C
+        || GET /resource_classes/VCPU.json || DELETE /resource_classes/$CUSTOM_NONE
+        || DELETE /resource_classes/vcpu || DELETE /resource_classes/VCPU%20
+        || DELETE /resource_classes/%C3%9C || DELETE /resource_classes/VCPU.json
     before 1.7 PUT renames a class, and its inventories keep it @1.2-1.6
         PUT /resource_classes/$CUSTOM_A {name: $CUSTOM_B}
         200 {name: $CUSTOM_B, links: [{rel: self, href: /resource_classes/$CUSTOM_B}]}
-        GET /resource_classes/$CUSTOM_A
-        404
-        GET /resource_classes/$CUSTOM_B
-        200
-        GET $host/inventories
-        200 {inventories: {$CUSTOM_B: {total: 5, ...}}, seen: 1}
+        GET /resource_classes/$CUSTOM_A => 404
+        GET /resource_classes/$CUSTOM_B => 200
+        GET $host/inventories => 200 {inventories: {$CUSTOM_B: {total: 5, ...}}, seen: 1}
     a class may be renamed to its own name @1.2
-        PUT /resource_classes/$CUSTOM_A {name: $CUSTOM_A}
-        200 {name: $CUSTOM_A, links: _}
+        PUT /resource_classes/$CUSTOM_A {name: $CUSTOM_A} => 200 {name: $CUSTOM_A, links: _}
     a class is not renamed to another's, nor to a standard name, nor if it is standard @1.6
-        PUT /resource_classes/$1 {name: $2}
-        $3
+        PUT /resource_classes/$1 {name: $2} => $3
         | $CUSTOM_A | $CUSTOM_O | 409 Resource class already exists
         | VCPU      | $CUSTOM_B | 400 Cannot update standard resource class VCPU
         | $CUSTOM_A | VCPU      | 400 JSON does not validate
     from 1.7 on PUT creates or confirms a class @1.7-
-        PUT /resource_classes/$CUSTOM_B
-        201
+        PUT /resource_classes/$CUSTOM_B => 201
         < Location: .../resource_classes/$CUSTOM_B
         < Last-Modified:
         < Cache-Control:
-        PUT /resource_classes/$CUSTOM_B
-        204
+        PUT /resource_classes/$CUSTOM_B => 204
         < Location: .../resource_classes/$CUSTOM_B
         < Last-Modified:
         < Cache-Control:
     from 1.7 on PUT ignores a body of any type
         > Content-Type: text/plain
-        PUT /resource_classes/$CUSTOM_B b'\\xffnot json'
-        201
+        PUT /resource_classes/$CUSTOM_B b'\\xffnot json' => 201
     from 1.7 on PUT refuses a name that is not custom
-        PUT /resource_classes/$1
-        400
-        | VCPU
-        | CUSTOM_
-        | CUSTOM_lower
-        | CUSTOM_A-B
-        | custom_A
-        | MY_CLASS
-        | CUSTOM_%C3%84
-        | CUSTOM_A%20
-        | CUSTOM_A*249
-        | CUSTOM_%22
-        | CUSTOM_%5C
+        PUT /resource_classes/$1 => 400
+        || VCPU || CUSTOM_ || CUSTOM_lower || CUSTOM_A-B || custom_A || MY_CLASS || CUSTOM_%C3%84
+        || CUSTOM_A%20 || CUSTOM_A*249 || CUSTOM_%22 || CUSTOM_%5C
     a class is deleted when nobody has inventory of it
         DELETE /resource_classes/$CUSTOM_A
         409 Error in delete resource class ... Class is in use in inventory
-        DELETE $host/inventories
-        204
-        DELETE /resource_classes/$CUSTOM_A
-        204
+        DELETE $host/inventories => 204
+        DELETE /resource_classes/$CUSTOM_A => 204
         < Cache-Control:
-        GET /resource_classes/$CUSTOM_A
-        404
-        PUT /resource_classes/$CUSTOM_A
-        201
+        GET /resource_classes/$CUSTOM_A => 404
+        PUT /resource_classes/$CUSTOM_A => 201
     a standard class cannot be deleted
-        DELETE /resource_classes/VCPU
-        400 Cannot delete standard resource class
+        DELETE /resource_classes/VCPU => 400 Cannot delete standard resource class
     reading says when classes were changed @1.15-
-        GET /resource_classes$1
-        200
+        GET /resource_classes$1 => 200
         < Last-Modified: ...
         < Cache-Control: no-cache
         | /VCPU
         |
     before 1.15 reading does not say when classes were changed @1.14
-        GET /resource_classes$1
-        200
+        GET /resource_classes$1 => 200
         < Last-Modified:
         < Cache-Control:
         | /VCPU
@@ -176,8 +135,7 @@ def test_names_that_the_original_takes(rule: Rule, wire: Client) -> None:
     faults of POST: microversion, type, role, JSON, schema, conflict
         > Content-Type: $2
         > X-Roles: $3
-        POST /resource_classes $4 @$1
-        $5
+        POST /resource_classes $4 @$1 => $5
         | 1.1  | text/plain       | nobody | b'{'             | 404
         | 1.39 | text/plain       | nobody | b'{'             | 415
         | 1.39 | application/json | nobody | b'{'             | 403
@@ -188,8 +146,7 @@ def test_names_that_the_original_takes(rule: Rule, wire: Client) -> None:
     faults of a rename: microversion, type, role, JSON, schema, the class, conflict
         > Content-Type: $2
         > X-Roles: $3
-        PUT /resource_classes/$6 $4 @$1
-        $5
+        PUT /resource_classes/$6 $4 @$1 => $5
         | 1.1 | text/plain       | nobody | b'{'              | 404 | $CUSTOM_NONE
         | 1.6 | text/plain       | nobody | b'{'              | 415 | $CUSTOM_NONE
         | 1.6 | application/json | nobody | b'{'              | 403 | $CUSTOM_NONE
@@ -200,16 +157,14 @@ def test_names_that_the_original_takes(rule: Rule, wire: Client) -> None:
         | 1.6 | application/json | admin  | {name: $CUSTOM_B} | 200 | $CUSTOM_A
     faults of PUT from 1.7 on: role, name
         > X-Roles: $1
-        PUT /resource_classes/$2
-        $3
+        PUT /resource_classes/$2 => $3
         | nobody | nonsense  | 403
         | admin  | nonsense  | 400
         | admin  | $CUSTOM_B | 201
     faults of reading: microversion, Accept, role, the class
         > Accept: $2
         > X-Roles: $3
-        GET /resource_classes$5 @$1
-        $4
+        GET /resource_classes$5 @$1 => $4
         | 1.1  | text/plain       | nobody | 404 |
         | 1.39 | text/plain       | nobody | 406 |
         | 1.39 | application/json | nobody | 403 |
@@ -220,8 +175,7 @@ def test_names_that_the_original_takes(rule: Rule, wire: Client) -> None:
         | 1.39 | application/json | admin  | 404 | /$CUSTOM_NONE
     faults of DELETE: microversion, role, the class
         > X-Roles: $2
-        DELETE /resource_classes/$3 @$1
-        $4
+        DELETE /resource_classes/$3 @$1 => $4
         | 1.1  | nobody | $CUSTOM_NONE | 404
         | 1.39 | nobody | $CUSTOM_NONE | 403
         | 1.39 | admin  | $CUSTOM_NONE | 404 No such resource class

@@ -85,8 +85,7 @@ def test_json_has_no_charset_and_varies_by_version(api: Client) -> None:
 @rules(
     """
     an answer without a body has no type
-        $1
-        $2
+        $1 => $2
         < Content-Type:
         | POST /resource_providers {name: $new} @1.19 | 201
         | PUT /traits/$CUSTOM_N                       | 201
@@ -99,8 +98,7 @@ def test_json_has_no_charset_and_varies_by_version(api: Client) -> None:
         | DELETE $host/traits                         | 204
     a location is an absolute URL with the host of the request
         > Host: placement.example:8778
-        $1
-        $2
+        $1 => $2
         < Location: http://placement.example:8778$3
         | POST /resource_providers {name: $(new)x, uuid: $new} | 200 _ | /resource_providers/$new
         | POST $host/inventories {resource_class: DISK_GB, total: 1} | 201 _
@@ -109,16 +107,14 @@ def test_json_has_no_charset_and_varies_by_version(api: Client) -> None:
         | PUT /traits/$CUSTOM_T           | 204 | /traits/$CUSTOM_T
         | PUT /resource_classes/$CUSTOM_N | 201 | /resource_classes/$CUSTOM_N
     only creations have a location
-        $1
-        $2
+        $1 => $2
         < Location:
         | PUT $host {name: $new}                           | 200
         | PUT $host/inventories/VCPU {total: 2, seen: $host} | 200
         | GET $host                                        | 200
         | GET /traits/$CUSTOM_T                            | 204
     what is read or written of the fleet is dated and not cached, from 1.15 on
-        $1
-        $2
+        $1 => $2
         < Last-Modified: ... GMT
         < Cache-Control: no-cache
         | GET /                        | 200 | @1.15-
@@ -147,8 +143,7 @@ def test_json_has_no_charset_and_varies_by_version(api: Client) -> None:
         | GET /allocations/$nowhere    | 200 | @1.15-
         | POST /resource_providers {name: $new} | 200 _ | @1.20-
     before 1.15 nothing is, and never what is deleted, defined, claimed or refused
-        $1
-        $2
+        $1 => $2
         < Last-Modified:
         < Cache-Control:
         | GET /                        | 200 | @1.0-1.14
@@ -188,17 +183,14 @@ def test_json_has_no_charset_and_varies_by_version(api: Client) -> None:
         | PUT /allocations/$vm CLAIM host VCPU=1 | 204
         | POST /allocations CLAIMS vm: host VCPU=1 | 204
     without inventory there is no date, but caches must not keep that
-        GET $empty/inventories
-        200
+        GET $empty/inventories => 200
         < Last-Modified:
         < Cache-Control: no-cache
-        PUT $empty/inventories {inventories: {}, seen: 0}
-        200
+        PUT $empty/inventories {inventories: {}, seen: 0} => 200
         < Last-Modified:
         < Cache-Control: no-cache
     a rename must not be kept either
-        PUT $empty {name: $new}
-        200
+        PUT $empty {name: $new} => 200
         < Cache-Control: no-cache
     """,
     world="host  VCPU=4(used:1)  MEMORY_MB=4\nempty",

@@ -63,74 +63,38 @@ def test_every_route_is_asked() -> None:
 @rules(
     """
     a path that is not a route is 404: no redirects, no other slashes or letter case
-        GET $1
-        404 The resource could not be found
-        PATCH $1
-        404 The resource could not be found
-        DELETE $1
-        404 The resource could not be found
-        | /resource_providers/
-        | /traits/
-        | /allocations/
-        | /usages/
-        | //
-        | //resource_providers
-        | /resource_providers//inventories
-        | /resource_providers/x/inventories/
-        | /resource_providers/x/inventories/VCPU/
-        | /resource_providers/x/unknown
-        | /resource_providers/x/inventories/VCPU/more
-        | /Resource_Providers
-        | /TRAITS
-        | /resource_providers.json
-        | /placement/resource_providers
-        | /no/such/path
+        GET $1 => 404 The resource could not be found
+        PATCH $1 => 404 The resource could not be found
+        DELETE $1 => 404 The resource could not be found
+        || /resource_providers/ || /traits/ || /allocations/ || /usages/ || //
+        || //resource_providers || /resource_providers//inventories
+        || /resource_providers/x/inventories/ || /resource_providers/x/inventories/VCPU/
+        || /resource_providers/x/unknown || /resource_providers/x/inventories/VCPU/more
+        || /Resource_Providers || /TRAITS || /resource_providers.json
+        || /placement/resource_providers || /no/such/path
     paths are decoded before they are compared, and there are no suffixes
-        GET $1
-        $2
+        GET $1 => $2
         | /traits/CUSTOM%2FA | 404 The resource could not be found
         | /resource%5Fproviders/$host | 200 {uuid: $host, ...}
         | /resource_providers/$(host).json | 404 No resource provider with uuid $(host).json
     routing does not judge a parameter
-        GET /resource_providers/$1
-        404 No resource provider
-        GET /traits/$1
-        404 No such trait
-        GET /resource_classes/$1
-        404 No such resource class
-        GET /allocations/$1
-        200 {allocations: {}}
-        | x
-        | 1
-        | %20
-        | a%3Fb
-        | %C3%A9
-        | '%22--
-        | %3Cb%3E
+        GET /resource_providers/$1 => 404 No resource provider
+        GET /traits/$1 => 404 No such trait
+        GET /resource_classes/$1 => 404 No such resource class
+        GET /allocations/$1 => 200 {allocations: {}}
+        || x || 1 || %20 || a%3Fb || %C3%A9 || '%22-- || %3Cb%3E
     a route without parameters ignores the query
-        GET $1?foo=1
-        200
-        | /
-        | /resource_classes
-        | /resource_classes/VCPU
-        | /resource_providers/$host
-        | /resource_providers/$host/inventories
-        | /resource_providers/$host/usages
-        | /resource_providers/$host/aggregates
-        | /resource_providers/$host/traits
-        | /resource_providers/$host/allocations
-        | /allocations/$host
+        GET $1?foo=1 => 200
+        || / || /resource_classes || /resource_classes/VCPU || /resource_providers/$host
+        || /resource_providers/$host/inventories || /resource_providers/$host/usages
+        || /resource_providers/$host/aggregates || /resource_providers/$host/traits
+        || /resource_providers/$host/allocations || /allocations/$host
     some headers have no effect: method overrides, conditions, ranges
         > $1
-        GET $host
-        200 {uuid: $host, ...}
-        GET $host
-        200
-        | X-HTTP-Method-Override: DELETE
-        | If-Match: "something"
-        | If-None-Match: *
-        | If-Modified-Since: Fri, 01 Jan 2100 00:00:00 GMT
-        | Range: bytes=0-3
+        GET $host => 200 {uuid: $host, ...}
+        GET $host => 200
+        || X-HTTP-Method-Override: DELETE || If-Match: "something" || If-None-Match: *
+        || If-Modified-Since: Fri, 01 Jan 2100 00:00:00 GMT || Range: bytes=0-3
     the document of versions is the same at each, and open to all (rest-api.md 3) @1.0-
         > X-Auth-Token:
         > X-Roles:
@@ -139,11 +103,7 @@ def test_every_route_is_asked() -> None:
         200 {versions: [{id: v1.0, min_version: "1.0", max_version: "1.39", status: CURRENT,
             links: [{rel: self, href: ""}]}]}
         < Content-Type: application/json
-        | application/json
-        | text/plain
-        | application/xml
-        | */*;q=0
-        | garbage
+        || application/json || text/plain || application/xml || */*;q=0 || garbage
     """,
     world="host",
 )

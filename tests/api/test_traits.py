@@ -29,8 +29,7 @@ def test_all_traits_are_listed(api: Client) -> None:
 @rules(
     """
     traits can be chosen by name, prefix and association @1.6-
-        GET /traits?$1
-        200 {traits: $2}
+        GET /traits?$1 => 200 {traits: $2}
         | name=in:$CUSTOM_A,HW_CPU_X86_AVX2,$CUSTOM_NONE | [$CUSTOM_A, HW_CPU_X86_AVX2]
         | name=in:$CUSTOM_B                        | [$CUSTOM_B]
         | name=in:%20$CUSTOM_B                     | []
@@ -49,82 +48,49 @@ def test_all_traits_are_listed(api: Client) -> None:
         | associated=true                          | [$CUSTOM_A]
         | associated=false                         | [$CUSTOM_B, HW_CPU_X86_AVX2, ...]
     a prefix is as long as it is written
-        PUT /traits/$(CUSTOM_A)_A
-        201
-        PUT /traits/$(CUSTOM_A)_B
-        201
-        GET /traits?name=startswith:$(CUSTOM_A)_
-        200 {traits: [$(CUSTOM_A)_A, $(CUSTOM_A)_B]}
+        PUT /traits/$(CUSTOM_A)_A => 201
+        PUT /traits/$(CUSTOM_A)_B => 201
+        GET /traits?name=startswith:$(CUSTOM_A)_ => 200 {traits: [$(CUSTOM_A)_A, $(CUSTOM_A)_B]}
     a name to find needs an operator @1.6-
-        GET /traits?name=$1
-        400 Badly formatted name parameter
+        GET /traits?name=$1 => 400 Badly formatted name parameter
         | HW_CPU_X86_AVX2
         |
-        | in
-        | startswith
+        || in || startswith
     an association is true or false
-        GET /traits?associated=$1
-        400 associated
+        GET /traits?associated=$1 => 400 associated
         |
-        | 1
-        | yes
-        | t
-        | true%20
-        | none
+        || 1 || yes || t || true%20 || none
     an unknown parameter is refused
-        GET /traits?$1
-        400 Invalid query string parameters
-        | foo=1
-        | names=in:A
-        | NAME=in:A
-        | required=A
+        GET /traits?$1 => 400 Invalid query string parameters
+        || foo=1 || names=in:A || NAME=in:A || required=A
     a trait lives and dies @1.6-
-        GET /traits/$CUSTOM_C
-        404 No such trait
-        PUT /traits/$CUSTOM_C
-        201
+        GET /traits/$CUSTOM_C => 404 No such trait
+        PUT /traits/$CUSTOM_C => 201
         < Location: .../traits/$CUSTOM_C
-        PUT /traits/$CUSTOM_C
-        204
+        PUT /traits/$CUSTOM_C => 204
         < Location: .../traits/$CUSTOM_C
-        GET /traits/$CUSTOM_C
-        204
-        DELETE /traits/$CUSTOM_C
-        204
-        GET /traits/$CUSTOM_C
-        404
-        DELETE /traits/$CUSTOM_C
-        404 No such trait
+        GET /traits/$CUSTOM_C => 204
+        DELETE /traits/$CUSTOM_C => 204
+        GET /traits/$CUSTOM_C => 404
+        DELETE /traits/$CUSTOM_C => 404 No such trait
     a trait is what its exact name says
-        $1 /traits/$2
-        404
+        $1 /traits/$2 => 404
         | GET    | $CUSTOM_A.lower
         | DELETE | $CUSTOM_A.lower
         | GET    | hw_cpu_x86_avx2
     only custom traits can be made, and a standard one is refused although it exists @1.6-
-        PUT /traits/$1
-        400 The trait is invalid
-        | HW_CPU_X86_AVX2
-        | NOT_CUSTOM
-        | CUSTOM_lower
-        | CUSTOM_
+        PUT /traits/$1 => 400 The trait is invalid
+        || HW_CPU_X86_AVX2 || NOT_CUSTOM || CUSTOM_lower || CUSTOM_
     standard traits stay @1.6-
-        DELETE /traits/HW_CPU_X86_AVX2
-        400 Cannot delete standard trait
+        DELETE /traits/HW_CPU_X86_AVX2 => 400 Cannot delete standard trait
     a trait in use stays, until no provider has it @1.6-
-        DELETE /traits/$CUSTOM_A
-        409 The trait $CUSTOM_A is in use by a resource provider.
-        DELETE $child/traits
-        204
-        DELETE /traits/$CUSTOM_A
-        204
+        DELETE /traits/$CUSTOM_A => 409 The trait $CUSTOM_A is in use by a resource provider.
+        DELETE $child/traits => 204
+        DELETE /traits/$CUSTOM_A => 204
     a deleted provider gives its traits back
-        DELETE $child
-        204
-        GET /traits?name=in:$CUSTOM_A&associated=true
-        200 {traits: []}
-        DELETE /traits/$CUSTOM_A
-        204
+        DELETE $child => 204
+        GET /traits?name=in:$CUSTOM_A&associated=true => 200 {traits: []}
+        DELETE /traits/$CUSTOM_A => 204
     """,
     world=WORLD,
     traits="CUSTOM_B",
@@ -138,12 +104,8 @@ def test_traits(rule: Rule, wire: Client) -> None:
 @rules(
     """
     a prefix is taken literally
-        GET /traits?name=startswith:$1
-        200 {traits: []}
-        | $CUSTOM_A.lower
-        | CUSTOM%25
-        | %25
-        | _USTOM_
+        GET /traits?name=startswith:$1 => 200 {traits: []}
+        || $CUSTOM_A.lower || CUSTOM%25 || %25 || _USTOM_
     """,
     world=WORLD,
 )
@@ -155,33 +117,25 @@ def test_prefixes(rule: Rule, wire: Client) -> None:
 @rules(
     """
     a provider has a set of traits, which PUT replaces @1.6-
-        GET $root/traits
-        200 {traits: [], seen: 0}
+        GET $root/traits => 200 {traits: [], seen: 0}
         PUT $root/traits {traits: [$CUSTOM_A, HW_CPU_X86_AVX2], seen: 0}
         200 {traits: [$CUSTOM_A, HW_CPU_X86_AVX2], seen: 1}
-        GET $root/traits
-        200 {traits: [$CUSTOM_A, HW_CPU_X86_AVX2], seen: 1}
+        GET $root/traits => 200 {traits: [$CUSTOM_A, HW_CPU_X86_AVX2], seen: 1}
         PUT $root/traits {traits: [$CUSTOM_NONE], seen: 0}
         409 placement.concurrent_update Please update the generation and try again.
         PUT $root/traits {traits: [$CUSTOM_B, $CUSTOM_A, $CUSTOM_B], seen: 1}
         200 {traits: [$CUSTOM_A, $CUSTOM_B], seen: 2}
-        PUT $root/traits {traits: [], seen: 2}
-        200 {traits: [], seen: 3}
-        GET $root/traits
-        200 {traits: [], seen: 3}
+        PUT $root/traits {traits: [], seen: 2} => 200 {traits: [], seen: 3}
+        GET $root/traits => 200 {traits: [], seen: 3}
     a provider can lose all its traits without a generation @1.6-
-        DELETE $child/traits
-        204
-        GET $child/traits
-        200 {traits: [], ...}
-        GET /resource_providers?required=$CUSTOM_A @1.39
-        200 {resource_providers: []}
+        DELETE $child/traits => 204
+        GET $child/traits => 200 {traits: [], ...}
+        GET /resource_providers?required=$CUSTOM_A @1.39 => 200 {resource_providers: []}
     unknown traits are all named @1.6-
         PUT $root/traits {traits: [$CUSTOM_Y, HW_CPU_X86_AVX2, $CUSTOM_Z], seen: 0}
         400 No such trait ... $CUSTOM_Y ... $CUSTOM_Z
     both fields are needed and nothing else
-        PUT $root/traits $1
-        400 JSON does not validate ... $2
+        PUT $root/traits $1 => 400 JSON does not validate ... $2
         | {}                                   | is a required property
         | {traits: []}                         | 'resource_provider_generation' is a required
         | {seen: 0}                            | 'traits' is a required property
@@ -192,16 +146,14 @@ def test_prefixes(rule: Rule, wire: Client) -> None:
         | {traits: [], seen: null}             | is not of type 'integer'
         | [HW_CPU_X86_AVX2]                    | is not of type 'object'
     an unknown provider is 404
-        $1 /resource_providers/$nowhere/traits $2
-        404 No resource provider with uuid
+        $1 /resource_providers/$nowhere/traits $2 => 404 No resource provider with uuid
         | GET    |
         | PUT    | {traits: [], seen: 0}
         | DELETE |
     a trait marks one provider and not its tree
         GET /resource_providers?required=$CUSTOM_A
         200 {resource_providers: [{uuid: $child, ...}]}
-        GET $root/traits
-        200 {traits: [], seen: 0}
+        GET $root/traits => 200 {traits: [], seen: 0}
     """,
     world=WORLD,
     traits="CUSTOM_B",

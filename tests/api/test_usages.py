@@ -17,43 +17,32 @@ HOST = "host  VCPU=100  MEMORY_MB=100\nempty"
 
 #: Consumers of one project: three with a type, and one without.
 TENANTS = """
-        PUT /allocations/$c1 CLAIM host VCPU=1 MEMORY_MB=10 {user_id: $one} @1.39
-        204
-        PUT /allocations/$c2 CLAIM host VCPU=2 {user_id: $one} @1.39
-        204
+        PUT /allocations/$c1 CLAIM host VCPU=1 MEMORY_MB=10 {user_id: $one} @1.39 => 204
+        PUT /allocations/$c2 CLAIM host VCPU=2 {user_id: $one} @1.39 => 204
         PUT /allocations/$c3 CLAIM host MEMORY_MB=20 {user_id: $two, consumer_type: VOLUME} @1.39
         204
-        PUT /allocations/$c4 CLAIM host VCPU=4 {user_id: $two} @1.37
-        204
+        PUT /allocations/$c4 CLAIM host VCPU=4 {user_id: $two} @1.37 => 204
 """
 
 
 @rules(
     """
     a provider shows what is used of every class it has @1.0-
-        GET $host/usages
-        200 {usages: {VCPU: 0, MEMORY_MB: 0}, seen: $host}
+        GET $host/usages => 200 {usages: {VCPU: 0, MEMORY_MB: 0}, seen: $host}
         TENANTS
-        GET $host/usages
-        200 {usages: {VCPU: 7, MEMORY_MB: 30}, seen: $host}
-        GET $empty/usages?foo=1&foo=%FF
-        200 {usages: {}, seen: 0}
+        GET $host/usages => 200 {usages: {VCPU: 7, MEMORY_MB: 30}, seen: $host}
+        GET $empty/usages?foo=1&foo=%FF => 200 {usages: {}, seen: 0}
     before 1.38 a project is shown the sums over its consumers @1.9-1.37
-        GET /usages?project_id=$project
-        200 {usages: {}}
+        GET /usages?project_id=$project => 200 {usages: {}}
         TENANTS
-        GET /usages?project_id=$project
-        200 {usages: {VCPU: 7, MEMORY_MB: 30}}
-        GET /usages?project_id=$project&user_id=$one
-        200 {usages: {VCPU: 3, MEMORY_MB: 10}}
+        GET /usages?project_id=$project => 200 {usages: {VCPU: 7, MEMORY_MB: 30}}
+        GET /usages?project_id=$project&user_id=$one => 200 {usages: {VCPU: 3, MEMORY_MB: 10}}
         GET /usages?project_id=&project_id=$project&user_id=&user_id=$one
         200 {usages: {VCPU: 3, MEMORY_MB: 10}}
-        GET /usages?project_id=$project.upper
-        200 {usages: {}}
+        GET /usages?project_id=$project.upper => 200 {usages: {}}
     from 1.38 on a project is shown the sums by type of consumer @1.38-
         TENANTS
-        GET /usages?project_id=$project$1
-        200 {usages: {$2}}
+        GET /usages?project_id=$project$1 => 200 {usages: {$2}}
         |                              | INSTANCE: III, VOLUME: VVV, unknown: NNN
         | &consumer_type=INSTANCE      | INSTANCE: III
         | &consumer_type=VOLUME        | VOLUME: VVV
@@ -70,22 +59,16 @@ TENANTS = """
         | &user_id=$two&consumer_type=VOLUME  | VOLUME: VVV
         | &user_id=nobody              |
     a consumer of several providers and classes is counted once
-        PUT /allocations/$vm CLAIM host VCPU=1 MEMORY_MB=1 pool DISK_GB=1
-        204
+        PUT /allocations/$vm CLAIM host VCPU=1 MEMORY_MB=1 pool DISK_GB=1 => 204
         GET /usages?project_id=$project
         200 {usages: {INSTANCE: {VCPU: 1, MEMORY_MB: 1, DISK_GB: 1, consumer_count: 1}}}
     a class used by nobody any more is not listed @1.9
-        PUT /allocations/$vm CLAIM host VCPU=1 @1.39
-        204
-        GET /usages?project_id=$project
-        200 {usages: {VCPU: 1}}
-        DELETE /allocations/$vm
-        204
-        GET /usages?project_id=$project
-        200 {usages: {}}
+        PUT /allocations/$vm CLAIM host VCPU=1 @1.39 => 204
+        GET /usages?project_id=$project => 200 {usages: {VCPU: 1}}
+        DELETE /allocations/$vm => 204
+        GET /usages?project_id=$project => 200 {usages: {}}
     a query that is not in the schema is refused
-        GET /usages?$1
-        400 Invalid query string parameters
+        GET /usages?$1 => 400 Invalid query string parameters
         |                                        | @1.9
         | user_id=u                              | @1.9
         | project_id=                            | @1.9
@@ -103,18 +86,15 @@ TENANTS = """
         | project_id=p&consumer_type=A*256       | @1.38
         | project_id=p&foo=1                     | @1.38
     there are no usages of projects before 1.9 @1.0-1.8
-        GET /usages?project_id=p
-        404
+        GET /usages?project_id=p => 404
     usages are as of now, from 1.15 on
-        GET $1/usages?project_id=p
-        200
+        GET $1/usages?project_id=p => 200
         < Cache-Control: no-cache
         < Last-Modified: ...
         | $host | @1.15,1.38
         |       | @1.15,1.38
     before 1.15 nothing is said of that @1.14
-        GET $1/usages?project_id=p
-        200
+        GET $1/usages?project_id=p => 200
         < Cache-Control:
         < Last-Modified:
         | $host
@@ -122,8 +102,7 @@ TENANTS = """
     faults of a provider's: Accept, role, provider
         > Accept: $1
         > X-Roles: $2
-        GET /resource_providers/$3/usages
-        $4
+        GET /resource_providers/$3/usages => $4
         | text/plain       | nobody | $nowhere | 406
         | application/json | nobody | $nowhere | 403
         | application/json | admin  | $nowhere | 404 No resource provider with uuid
@@ -131,8 +110,7 @@ TENANTS = """
     faults of a project's: microversion, Accept, role, query
         > Accept: $1
         > X-Roles: $2
-        GET /usages?$3
-        $4
+        GET /usages?$3 => $4
         | text/plain       | nobody | foo=1        | 404 | @1.8
         | text/plain       | nobody | foo=1        | 406 | @1.9
         | application/json | nobody | foo=1        | 403 | @1.9
@@ -153,11 +131,8 @@ def test_usages(rule: Rule, wire: Client) -> None:
 @rules(
     """
     undecodable bytes are refused
-        GET /usages?$1
-        400
-        | project_id=%FF
-        | %FF=1&project_id=p
-        | project_id=%C3%28
+        GET /usages?$1 => 400
+        || project_id=%FF || %FF=1&project_id=p || project_id=%C3%28
     """
 )
 def test_queries_that_the_original_fails_at(rule: Rule, wire: Client) -> None:

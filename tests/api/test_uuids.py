@@ -67,8 +67,8 @@ def test_a_write_may_spell_its_uuid_freely(api: Client, how: str) -> None:
     done(api.put(f"/allocations/{spell(uuid, how)}", json=claim), 204)
     assert held(api, uuid) == {host: {"VCPU": 1}}
     sent = spell(new_uuid(), how)
-    body = {"aggregates": [sent], "resource_provider_generation": 2}
-    answer = api.put(f"/resource_providers/{host}/aggregates", json=body)
+    joined = {"aggregates": [sent], "resource_provider_generation": 2}
+    answer = api.put(f"/resource_providers/{host}/aggregates", json=joined)
     assert done(answer, 200).json["aggregates"] == [sent]
     assert uuids_of(api.get(f"/resource_providers?member_of={spell(new_uuid(), how)}")) == set()
 
@@ -134,38 +134,20 @@ def test_a_provider_in_the_list_form_may_be_spelled_freely(api: Client, version:
 @rules(
     """
     what names nobody in a path is 404, never 400
-        GET /resource_providers/$1
-        404 No resource provider with uuid
-        GET /resource_providers/$1/inventories
-        404 No resource provider with uuid
-        GET /resource_providers/$1/usages
-        404 No resource provider with uuid
-        GET /resource_providers/$1/aggregates
-        404 No resource provider with uuid
-        GET /resource_providers/$1/traits
-        404 No resource provider with uuid
-        GET /resource_providers/$1/allocations
-        404 No resource provider with uuid
-        | x
-        | -
-        | 0
-        | %7B%7D
-        | a*300
+        GET /resource_providers/$1 => 404 No resource provider with uuid
+        GET /resource_providers/$1/inventories => 404 No resource provider with uuid
+        GET /resource_providers/$1/usages => 404 No resource provider with uuid
+        GET /resource_providers/$1/aggregates => 404 No resource provider with uuid
+        GET /resource_providers/$1/traits => 404 No resource provider with uuid
+        GET /resource_providers/$1/allocations => 404 No resource provider with uuid
+        || x || - || 0 || %7B%7D || a*300
     a consumer to write to must be a uuid, before the body is looked at
-        PUT /allocations/$1 {}
-        400 Malformed consumer_uuid
-        | x
-        | %20
-        | a*33g
-        | a*37
+        PUT /allocations/$1 {} => 400 Malformed consumer_uuid
+        || x || %20 || a*33g || a*37
     a consumer to read or delete may be anything
-        GET /allocations/$1
-        200 {allocations: {}}
-        DELETE /allocations/$1
-        404 No allocations for consumer
-        | x
-        | %20
-        | a*37
+        GET /allocations/$1 => 200 {allocations: {}}
+        DELETE /allocations/$1 => 404 No allocations for consumer
+        || x || %20 || a*37
     """
 )
 def test_paths(rule: Rule, wire: Client) -> None:
@@ -177,29 +159,22 @@ def test_paths(rule: Rule, wire: Client) -> None:
 @rules(
     """
     a path has no letter case
-        GET /resource_providers/$host.upper
-        200 {uuid: $host, ...}
+        GET /resource_providers/$host.upper => 200 {uuid: $host, ...}
     a provider to reshape has no letter case
         POST /reshaper {inventories: {$host.upper: {inventories: {VCPU: {total: 2}}, seen: $host}},
             allocations: {$vm.upper: {allocations: {$host.upper: {resources: {VCPU: 2}}},
             project_id: p, user_id: u, consumer_generation: null, consumer_type: X}}}
         204
-        GET /allocations/$vm
-        200 {allocations: {$host: {resources: {VCPU: 2}, ...}}, ...}
+        GET /allocations/$vm => 200 {allocations: {$host: {resources: {VCPU: 2}, ...}}, ...}
     two spellings in one list are one aggregate
         PUT $host/aggregates {aggregates: [$A, $A.upper], seen: 1}
         200 {aggregates: [$A, $A.upper], seen: 2}
-        GET $host/aggregates
-        200 {aggregates: [$A], seen: 2}
+        GET $host/aggregates => 200 {aggregates: [$A], seen: 2}
     an aggregate keeps the spelling that made it
-        PUT $host/aggregates {aggregates: [$A.upper], seen: 1}
-        200
-        PUT $other/aggregates {aggregates: [$A], seen: 0}
-        200 {aggregates: [$A], seen: 1}
-        GET $host/aggregates
-        200 {aggregates: [$A.upper], seen: 2}
-        GET $other/aggregates
-        200 {aggregates: [$A.upper], seen: 1}
+        PUT $host/aggregates {aggregates: [$A.upper], seen: 1} => 200
+        PUT $other/aggregates {aggregates: [$A], seen: 0} => 200 {aggregates: [$A], seen: 1}
+        GET $host/aggregates => 200 {aggregates: [$A.upper], seen: 2}
+        GET $other/aggregates => 200 {aggregates: [$A.upper], seen: 1}
     """,
     world="host VCPU=1\nother",
 )

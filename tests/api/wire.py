@@ -7,10 +7,8 @@
             PUT $host/aggregates {aggregates: [$new], seen: 0}
             409 placement.concurrent_update Please update the generation
         a name has letters, digits and _ only
-            PUT /traits/$1
-            400 The trait is invalid
-            | CUSTOM_a
-            | CUSTOM_
+            PUT /traits/$1 => 400 The trait is invalid
+            || CUSTOM_a || CUSTOM_
         """,
         world="host VCPU=4(used:1) @A",
     )
@@ -20,7 +18,7 @@
 
 A line at the left margin is a rule, with its microversions: the first and the last of each range
 are tried (all with full effort), the newest where none is named. Below it stand requests, each with
-its answer; a line further to the right continues the one above.
+its answer, after `=>` or on the next line; a line further to the right continues the one above.
 
     > Name: value         a header of the next request; `> Name:` leaves one out
     >> Name: value        a header of all requests from here on
@@ -35,6 +33,7 @@ its answer; a line further to the right continues the one above.
                           there
     | one | two           a case, whose cells are $1 and $2: the rule is tried with each; the last
                           cell may name microversions, as in ` | @1.7-1.9`
+    || one || two         two cases of one cell each
 
 Each rule has the world of its table for itself, a fresh one for each case and microversion if it
 changes anything. `$host` is the uuid of a provider of the world, and at the beginning of a path the
@@ -429,11 +428,21 @@ def _rows(table: str, fleet: World) -> Iterator[Rule]:
                 joined[-1] += f" {line.strip()}"
             elif not line.lstrip().startswith("#"):
                 joined.append(line.strip())
-        cases = [re.split(r" \|(?= |$)", line[1:]) for line in joined if line.startswith("|")]
+        cases = [
+            re.split(r" \|(?= |$)", case)
+            for line in joined
+            if line.startswith("|")
+            for case in re.split(r" \|\|(?= )", line.lstrip("|"))
+        ]
         yield Rule(
             sentence,
             tuple(_versions(named)),
-            tuple(line for line in joined if not line.startswith("|")),
+            tuple(
+                part
+                for line in joined
+                if not line.startswith("|")
+                for part in ([line] if line.startswith((">", "<")) else line.split(" => "))
+            ),
             tuple(tuple(map(str.strip, case)) for case in cases) or ((),),
             fleet,
         )
