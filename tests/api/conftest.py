@@ -8,6 +8,7 @@ checked against the OpenAPI document.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,31 +87,35 @@ def wire(
     return serve(folder, "[oslo_policy]\nenforce_new_defaults = True\n")
 
 
-#: How many of its sets of parameters a test is run with on an engine, unless `--whole-api` asks for
-#: all: a file answers in a fraction of the time that a server takes, and a cluster takes longest.
-_SETS_MAX: Final = {"postgresql": 1, "mariadb": 1, "galera": 1}
+#: On a server, one of so many tests is run that are no rows of wire tables.
+_SHARE: Final = 4
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out on servers all rows of wire tables but one for each route, others in each run, and
-    parameter sets of tests with many: the last ones stay, which for microversions are the newest,
-    and a sample of the others."""
+    """Run on servers a part of the tests, others in each run, unless `--whole-api` asks for all: of
+    the rows of wire tables one for each route, and of the other tests a quarter, each with one of
+    its sets of parameters. Those that name their engines are run on each."""
     if config.getoption("--whole-api"):
         return
     here = Path(__file__).parent
     sets: dict[tuple[str, str], list[pytest.Item]] = {}
     rows: dict[str, dict[pytest.Item, Rule]] = {}
     for item in items:
-        if (engine := engine_of(item)) in _SETS_MAX and here in item.path.parents:
-            if rule := _rule_of(item):
-                rows.setdefault(engine, {})[item] = rule
-            else:
-                sets.setdefault((engine, item.nodeid.partition("[")[0]), []).append(item)
-    others = {
-        item for (engine, _), some in sets.items() for item in _left_out(some, _SETS_MAX[engine])
-    }
-    for engine, some in rows.items():
-        others |= some.keys() - one_for_each_route(some, Random(f"{SEED} {engine}"))
+        engine = engine_of(item)
+        if engine in (None, "sqlite") or here not in item.path.parents:
+            continue
+        if rule := _rule_of(item):
+            rows.setdefault(engine, {})[item] = rule
+        elif not item.get_closest_marker("engines"):
+            sets.setdefault((engine, item.nodeid.partition("[")[0]), []).append(item)
+    others: set[pytest.Item] = set()
+    for (engine, test), some in sets.items():
+        rng = Random(f"{SEED} {engine} {test}")
+        others.update(some)
+        if os.environ.get("BERTH_PLANTED") or rng.randrange(_SHARE) == 0:
+            others.remove(rng.choice(some))
+    for engine, asked in rows.items():
+        others |= asked.keys() - one_for_each_route(asked, Random(f"{SEED} {engine}"))
     if others:
         config.hook.pytest_deselected(items=list(others))
         items[:] = [item for item in items if item not in others]
@@ -120,9 +125,3 @@ def _rule_of(item: pytest.Item) -> Rule | None:
     call = getattr(item, "callspec", None)
     rule = call.params.get("rule") if call else None
     return rule if isinstance(rule, Rule) else None
-
-
-def _left_out(items: list[pytest.Item], most: int) -> list[pytest.Item]:
-    step = max(1, -(-len(items) // most))
-    kept = items[::-1][::step][:most]
-    return [item for item in items if item not in kept]

@@ -15,8 +15,12 @@ from tests.api.claims import claim_body, consumer, held, used
 from tests.api.together import at_once
 from tests.api.worlds import generation, new_custom_name, new_name, new_uuid, provider
 from tests.client import Client, Response
+from tests.engines import ENGINES
 
 CLIENTS = 8
+
+# What a race comes to is for the engine to say.
+pytestmark = pytest.mark.engines(*ENGINES)
 
 
 def test_claims_on_one_provider_do_not_hinder_each_other(api: Client) -> None:
