@@ -174,10 +174,12 @@ def test_spellings(rule: Rule, wire: Client) -> None:
     a body that breaks the schema is refused
         PUT /allocations/$vm CLAIM host VCPU=1 {$1} => 400 JSON does not validate
         POST /allocations CLAIMS vm: host VCPU=1 {$1} => 400 JSON does not validate
+        || user_id: 7 || user_id: null
         || project_id: "" || project_id: p*256 || project_id: 7 || project_id: null || user_id: ""
         || user_id: u*256 || consumer_generation: "1" || consumer_generation: 1.5
         || consumer_generation: true || consumer_type: "" || consumer_type: A*256
-        || consumer_type: instance || consumer_type: unknown || consumer_type: null
+        || consumer_type: instance || consumer_type: A-B || consumer_type: unknown
+        || consumer_type: all || consumer_type: null
         || allocations: null || allocations: [] || allocations: {x: {resources: {VCPU: 1}}}
         || allocations: {a*32: {resources: {VCPU: 1}}} || allocations: {$host: {}}
         || allocations: {$host: {resources: {}}} || allocations: {$host: {resources: [VCPU]}}

@@ -277,24 +277,6 @@ def test_values_that_cannot_be_stored(
         assert answer.status == 400
 
 
-@pytest.mark.usefixtures("unchanged")
-@pytest.mark.parametrize("field", ["total", "reserved", "min_unit", "max_unit", "step_size"])
-def test_absurd_numbers_in_an_inventory(ground: Client, world: World, field: str) -> None:
-    """Integers from 1 (reserved: 0) to 2147483647; generations are unbounded, and then stale."""
-    write = writes(ground, world)["update an inventory"]
-    for number in (0, -1, 2**31, 2**63, 10**30, 1e30, float("inf"), 1.5):
-        if (field, number) != ("reserved", 0):
-            answer = send(ground, write, write.body | {field: number})
-            assert_our_client_is_at_fault(answer)
-            assert answer.status == 400
-    for seen in (-1, 2**31, 2**63, 10**30):
-        for name in ("replace inventories", "replace aggregates", "replace traits"):
-            write = writes(ground, world)[name]
-            answer = send(ground, write, write.body | {"resource_provider_generation": seen})
-            assert_our_client_is_at_fault(answer)
-            assert answer.status == 409
-
-
 #: Queries that each list refuses, whatever it lists.
 BAD_QUERIES = {
     "invalid UTF-8": "name=%FF",

@@ -94,11 +94,19 @@ def test_inventories(rule: Rule, wire: Client) -> None:
         | total            | 2147483648 | maximum
         | total            | null       | type
         | total            | "1"        | type
+        | total            | 9223372036854775808 | maximum
+        | total            | 1.0e+30    | maximum
+        | total            | .inf       | type
+        | total            | 1.5        | type
         | reserved         | -1         | minimum
         | reserved         | null       | type
         | min_unit         | 0          | minimum
+        | min_unit         | 2147483648 | maximum
         | max_unit         | 0          | minimum
+        | max_unit         | 2147483648 | maximum
+        | reserved         | 2147483648 | maximum
         | step_size        | 0          | minimum
+        | step_size        | 2147483648 | maximum
         | step_size        | 1.5        | type
         | allocation_ratio | null       | type
         | allocation_ratio | "1.0"      | type

@@ -135,37 +135,13 @@ def test_lists_have_no_limit(api: Client) -> None:
         |       | should be non-empty
         | X*256 | is too long
         | X     | No such trait
-    an owner has 1 to 255 characters
-        PUT /allocations/$vm CLAIM host VCPU=1 {$1: $2} => 400
-        | project_id    | ""
-        | project_id    | X*256
-        | project_id    | null
-        | project_id    | 1
-        | user_id       | ""
-        | user_id       | X*256
-        | user_id       | null
-        | user_id       | 1
-        | consumer_type | ""
-        | consumer_type | X*256
-        | consumer_type | null
-        | consumer_type | 1
     an owner may be anything
         PUT /allocations/$vm CLAIM host VCPU=1 {project_id: "$1", user_id: "$1"} => 204
         GET /allocations/$vm => 200 {project_id: "$1", user_id: "$1", ...}
         || X*255 || not a uuid || né 💾 || <b>
-    a consumer type has a pattern
-        PUT /allocations/$vm CLAIM host VCPU=1 {consumer_type: "$1"}
-        400 Failed validating 'pattern'
-        || instance || unknown || all || A-B || A B || É
     an inventory holds 31 bits
         PUT $host/inventories {seen: 1, inventories: {VCPU: {total: 2147483647, $1: 2147483647}}}
         200
-        PUT $host/inventories {seen: 2, inventories: {VCPU: {total: 2147483647, $1: 2147483648}}}
-        400
-        POST $host/inventories {resource_class: DISK_GB, total: 2147483647, $1: 2147483648}
-        400 Failed validating 'maximum' in schema['properties']['$1']
-        POST $host/inventories {resource_class: DISK_GB, total: 2147483647, $1: 9223372036854775808}
-        400 Failed validating 'maximum' in schema['properties']['$1']
         || reserved || min_unit || max_unit || step_size
     a generation is any integer
         PUT $host/inventories {inventories: {}, seen: $1} => 409 placement.concurrent_update

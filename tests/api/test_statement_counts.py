@@ -20,7 +20,7 @@ from tests.client import Client
 
 pytestmark = pytest.mark.in_process
 
-SMALL, LARGE = 5, 200
+SMALL, LARGE = 5, 100
 
 
 class Counter:
@@ -176,7 +176,7 @@ def test_deleting_costs_the_same_in_a_large_fleet(
 def test_a_claim_costs_the_same_on_a_crowded_host(
     fleets: tuple[Fleet, Fleet], counter: Counter
 ) -> None:
-    """Two hundred consumers on the host do not make the next claim more expensive."""
+    """A hundred consumers on the host do not make the next claim more expensive."""
     api = fleets[0].api
     counts = []
     for crowd in (SMALL, LARGE):
