@@ -25,10 +25,11 @@ its answer, after `=>` or on the next line; a line further to the right continue
     PUT $host/x {a: 1}    a request; its body is JSON in YAML's short form, or bytes as Python has;
                           ` @1.7` at its end asks for that microversion, ` @none` for none
     200 {a: 1, ...}       its answer; `...` stands for further members or items, _ for any value;
-                          lists have no order
+                          lists have no order; JSON lines are a list
     200 b'...'            part of its body, without blanks
-    400 code text ... x   a refusal: its code, if it has one of its own, and what its detail says
-                          (what its text says, if it is 401, or no JSON because of `> Accept`)
+    400 code text ... x   a refusal: its code, if it is not that of most, and what its detail says
+                          (what its text says, if it is 401, or no JSON because of `> Accept`),
+                          behind other members of its error, if any: `{pointer: /a}`
     < Name: value         a header of the answer, of which `...` leaves out a part; `< Name:` is not
                           there
     | one | two           a case, whose cells are $1 and $2: the rule is tried with each; the last
