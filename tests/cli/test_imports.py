@@ -185,9 +185,13 @@ def test_the_shell_is_offered_what_may_follow(
     [
         ("berth serve --config-file ", "file"),
         ("berth serve --config-dir ", "dir"),
-        ("berth agent show --config ", "file"),
-        ("berth token list --file ", "file"),
-        ("berth migrate-inventory --undo ", "file"),
+        *(
+            pytest.param(f"berth {words} ", "file", marks=pytest.mark.thorough)
+            for words in (
+                *("agent show --config", "token list --file"),
+                "migrate-inventory --undo",
+            )
+        ),
     ],
 )
 def test_the_shell_completes_files_itself(tmp_path: Path, typed: str, kind: str) -> None:

@@ -231,13 +231,6 @@ def test_the_whole_configuration_reads_like_a_file(tmp_path: Path) -> None:
     assert "[cors]" in lines
 
 
-def test_what_could_follow(tmp_path: Path) -> None:
-    """As bash calls it."""
-    asked = {"_BERTH_COMPLETE": "bash_complete", "COMP_WORDS": "berth db ", "COMP_CWORD": "2"}
-    done = run_berth(tmp_path, variables=asked)
-    assert "plain,upgrade" in done.stdout
-
-
 @pytest.mark.parametrize(
     ("strategy", "file", "text", "mode", "result", "details"),
     [

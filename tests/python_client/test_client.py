@@ -42,7 +42,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(params=["token", "session", "direct"])
+@pytest.fixture(params=["token", pytest.param("session", marks=pytest.mark.thorough), "direct"])
 def berth(request: pytest.FixtureRequest, service: str, tmp_path: Path) -> Iterator[Client]:
     """A client of each kind."""
     match request.param:
@@ -205,7 +205,7 @@ def test_a_dry_run_assumes_another_fleet(berth: Client) -> None:
     assert [each["reference"] for each in refused.value.warnings] == ["cn-nowhere"]
 
 
-@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85"])
+@pytest.mark.parametrize("mark", ["\u2028", "\x85"])
 def test_a_text_with_another_end_of_line_is_one_text(berth: Client, mark: str) -> None:
     """JSON writes such characters as they are; lines end with a line feed alone."""
     name = host(berth)
