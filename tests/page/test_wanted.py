@@ -16,6 +16,7 @@ from tests.effort import SEED
 from tests.page.browser import Browser
 from tests.queries import query_text
 from tests.world_over_http import built_over_http
+from tests.worlds import provider_uuid, world
 
 QUERIES = 40
 
@@ -46,8 +47,14 @@ def test_a_query_and_what_the_page_reads_have_the_same_candidates(
     page writes, and as the request that the service reads from the command line."""
     api, dice = Client.at(plain.url), Dice(SEED)
     drawn = fleet(dice)
-    with built_over_http(drawn, api):
+    with built_over_http(drawn, api), built_over_http(world("lone  VCPU=8"), api):
         texts = [drawn.resolve(query_text(query(dice, drawn))) for _ in range(QUERIES)]
+        # One provider, which could serve both groups, were they not to be apart.
+        at = provider_uuid("lone")
+        texts += [
+            f"resources_A=VCPU:1&in_tree_A={at}&resources_B=VCPU:1&in_tree_B={at}&group_policy={how}"
+            for how in ("isolate", "none")
+        ]
         browser.open(plain.url)
         read = browser.script(READ, texts)
         for text, made in zip(texts, read, strict=True):
