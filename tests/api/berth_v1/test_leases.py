@@ -56,7 +56,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def api(service: Client, clock: Clock) -> Client:
+def leasing(service: Client, clock: Clock) -> Client:
     """The service, without leases of earlier tests."""
     clock.now = NOON + timedelta(days=365)
     service.post(PATH)
@@ -64,27 +64,27 @@ def api(service: Client, clock: Clock) -> Client:
     return service
 
 
-def host_of(api: Client) -> str:
+def host_of(leasing: Client) -> str:
     """A new host."""
-    return provider(api, {"VCPU": 16}, name=new_name("cn"))
+    return provider(leasing, {"VCPU": 16}, name=new_name("cn"))
 
 
-def leased(api: Client, host: str, seconds: int = 600) -> str:
+def leased(leasing: Client, host: str, seconds: int = 600) -> str:
     """A new consumer of one VCPU with a lease."""
-    uuid = consumer(api, {host: {"VCPU": 1}}, project="web", user="alice")
-    answer = api.put(f"{PATH}/{uuid}", json={"seconds": seconds})
+    uuid = consumer(leasing, {host: {"VCPU": 1}}, project="web", user="alice")
+    answer = leasing.put(f"{PATH}/{uuid}", json={"seconds": seconds})
     assert answer.status == 200, answer.text
     return uuid
 
 
-def listed(api: Client) -> list[str]:
+def listed(leasing: Client) -> list[str]:
     """The consumers with leases."""
-    answer = api.get(PATH)
+    answer = leasing.get(PATH)
     assert answer.headers["content-type"] == "application/jsonl"
     *leases, end = map(json.loads, answer.text.splitlines())
     assert end == {"end": True, "lines": len(leases)}
     for lease in leases:
-        assert api.get(f"{PATH}/{lease['consumer']}").json == lease
+        assert leasing.get(f"{PATH}/{lease['consumer']}").json == lease
     return [lease["consumer"] for lease in leases]
 
 
@@ -220,105 +220,109 @@ def test_leases(rule: Rule, wire: Client) -> None:
     rule.check(wire)
 
 
-def test_a_lease_is_given_shown_renewed_and_ended(api: Client, clock: Clock) -> None:
+def test_a_lease_is_given_shown_renewed_and_ended(leasing: Client, clock: Clock) -> None:
     """A sweep says what it released: only consumers whose leases have expired, and the candidates
     see at once what is free again."""
-    host = host_of(api)
-    first, second, third = leased(api, host), leased(api, host, 660), leased(api, host, 661)
-    shown = api.get(f"{PATH}/{first.upper()}").json
+    host = host_of(leasing)
+    first, second, third = (
+        leased(leasing, host),
+        leased(leasing, host, 660),
+        leased(leasing, host, 661),
+    )
+    shown = leasing.get(f"{PATH}/{first.upper()}").json
     assert (shown["expires_at"], shown["seconds_left"]) == (AT_12_10, 600)
-    assert sorted(listed(api)) == sorted([first, second, third])
+    assert sorted(listed(leasing)) == sorted([first, second, third])
     clock.now += timedelta(seconds=660)
-    assert api.get(f"{PATH}/{first}").json["seconds_left"] == 0
-    renewed = api.put(f"{PATH}/{first}", json={"seconds": 86_400}).json
+    assert leasing.get(f"{PATH}/{first}").json["seconds_left"] == 0
+    renewed = leasing.put(f"{PATH}/{first}", json={"seconds": 86_400}).json
     shown = renewed["expires_at"], renewed["seconds_left"]
     assert shown == ("2026-11-25T12:11:00Z", 86_400)
-    name = api.get(f"/resource_providers/{host}").json["name"]
+    name = leasing.get(f"/resource_providers/{host}").json["name"]
     expected = {"consumer": second, "project_id": "web", "hosts": [name]}
-    assert api.post(PATH).json == {"released": [expected]}
-    assert api.post(PATH).json == {"released": []}
-    assert (held(api, second), held(api, third)) == ({}, {host: {"VCPU": 1}})
+    assert leasing.post(PATH).json == {"released": [expected]}
+    assert leasing.post(PATH).json == {"released": []}
+    assert (held(leasing, second), held(leasing, third)) == ({}, {host: {"VCPU": 1}})
     query = f"/allocation_candidates?resources=VCPU:14&in_tree={host}"
-    assert len(api.get(query).json["allocation_requests"]) == 1
-    assert api.delete(f"{PATH}/{first}").status == 204
+    assert len(leasing.get(query).json["allocation_requests"]) == 1
+    assert leasing.delete(f"{PATH}/{first}").status == 204
     clock.now += timedelta(days=2)
-    assert [each["consumer"] for each in api.post(PATH).json["released"]] == [third]
-    assert listed(api) == [] and held(api, first) == {host: {"VCPU": 1}}
+    assert [each["consumer"] for each in leasing.post(PATH).json["released"]] == [third]
+    assert listed(leasing) == [] and held(leasing, first) == {host: {"VCPU": 1}}
 
 
-def test_a_placement_with_a_lease(api: Client, clock: Clock) -> None:
+def test_a_placement_with_a_lease(leasing: Client, clock: Clock) -> None:
     """All of its consumers have it; a dry run says the same, and writes nothing."""
     sent = body(2, lease_seconds=600)
-    sent["request"] = {**sent["request"], "host": {"in": [host_of(api)]}}
+    sent["request"] = {**sent["request"], "host": {"in": [host_of(leasing)]}}
     uuids = [each["uuid"] for each in sent["consumers"]]
     clock.now += timedelta(milliseconds=-1)
-    dry = place(api, sent, "?dry_run=true")
-    assert listed(api) == []
-    answer = place(api, sent)
+    dry = place(leasing, sent, "?dry_run=true")
+    assert listed(leasing) == []
+    answer = place(leasing, sent)
     leases = [each["lease"] for each in answer["placements"].values()]
     assert leases == [each["lease"] for each in dry["placements"].values()]
-    assert leases == [{"expires_at": AT_12_10}] * 2 and sorted(listed(api)) == sorted(uuids)
-    assert "lease" not in api.get(f"/berth/v1/placements/{uuids[0]}").json
+    assert leases == [{"expires_at": AT_12_10}] * 2 and sorted(listed(leasing)) == sorted(uuids)
+    assert "lease" not in leasing.get(f"/berth/v1/placements/{uuids[0]}").json
     clock.now += timedelta(seconds=601)
-    assert {each["consumer"] for each in api.post(PATH).json["released"]} == {*uuids}
-    again = place(api, sent)
+    assert {each["consumer"] for each in leasing.post(PATH).json["released"]} == {*uuids}
+    again = place(leasing, sent)
     assert not again["repeated"] and again["placements"].keys() == {*uuids}
 
 
-def test_a_repeated_call_answers_as_the_first(api: Client, clock: Clock) -> None:
+def test_a_repeated_call_answers_as_the_first(leasing: Client, clock: Clock) -> None:
     """It renews nothing. The lease is part of the body, so a call with another one, or with none,
     is another call."""
     sent = body(lease_seconds=600)
-    sent["request"] = {**sent["request"], "host": {"in": [host_of(api)]}}
-    (first,) = place(api, sent)["placements"].values()
+    sent["request"] = {**sent["request"], "host": {"in": [host_of(leasing)]}}
+    (first,) = place(leasing, sent)["placements"].values()
     clock.now += timedelta(seconds=60)
-    repeated = place(api, sent)
+    repeated = place(leasing, sent)
     (second,) = repeated["placements"].values()
     first.pop("score")
     assert repeated["repeated"] and second == first
     for other in (60, None):
         different = {**sent, "lease_seconds": other}
-        answer = api.post("/berth/v1/place", json={k: v for k, v in different.items() if v})
+        answer = leasing.post("/berth/v1/place", json={k: v for k, v in different.items() if v})
         assert error(answer, 409)["code"] == "berth.consumer.holds"
     uuid = sent["consumers"][0]["uuid"]
-    assert api.get(f"{PATH}/{uuid}").json["expires_at"] == AT_12_10
-    assert api.delete(f"{PATH}/{uuid}").status == 204
-    (third,) = place(api, sent)["placements"].values()
+    assert leasing.get(f"{PATH}/{uuid}").json["expires_at"] == AT_12_10
+    assert leasing.delete(f"{PATH}/{uuid}").status == 204
+    (third,) = place(leasing, sent)["placements"].values()
     assert third == {**first, "lease": None}
 
 
-def test_a_sweep_is_logged(api: Client, clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_sweep_is_logged(leasing: Client, clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
     """Which consumer of which project, and where; and it is counted."""
-    uuid = leased(api, host := host_of(api), 1)
-    before = metric(api, "berth_leases_expired_total")
-    assert metric(api, "berth_leases") == 1
+    uuid = leased(leasing, host := host_of(leasing), 1)
+    before = metric(leasing, "berth_leases_expired_total")
+    assert metric(leasing, "berth_leases") == 1
     clock.now += timedelta(seconds=1)
     assert clock.db is not None
     with caplog.at_level(logging.INFO, "berth.edge.lease_sweeps"):
         LeaseSweeper().sweep(clock.db, None)
-    name = api.get(f"/resource_providers/{host}").json["name"]
+    name = leasing.get(f"/resource_providers/{host}").json["name"]
     (line,) = [record.getMessage() for record in caplog.records]
-    assert all(said in line for said in (uuid, "web", name)) and held(api, uuid) == {}
-    assert metric(api, "berth_leases_expired_total") == before + 1
-    assert metric(api, "berth_leases") == 0
+    assert all(said in line for said in (uuid, "web", name)) and held(leasing, uuid) == {}
+    assert metric(leasing, "berth_leases_expired_total") == before + 1
+    assert metric(leasing, "berth_leases") == 0
 
 
-def metric(api: Client, name: str) -> float:
+def metric(leasing: Client, name: str) -> float:
     """The value of a metric without labels."""
-    lines = api.get("/metrics").text.splitlines()
+    lines = leasing.get("/metrics").text.splitlines()
     (value,) = [line.split()[1] for line in lines if line.startswith(f"{name} ")]
     return float(value)
 
 
 def test_an_outage_is_logged_once_and_ends(
-    api: Client,
+    leasing: Client,
     clock: Clock,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whatever is wrong, the thread goes on: it sweeps when the database is back. The next outage
     is another one."""
-    uuid = leased(api, host_of(api), 1)
+    uuid = leased(leasing, host_of(leasing), 1)
     clock.now += timedelta(seconds=1)
     away = DatabaseUnavailable("away")
     failures: list[Exception | None] = [away, away, away, KeyError("a bug"), None, away, away]
@@ -336,12 +340,12 @@ def test_an_outage_is_logged_once_and_ends(
         _run(lambda: living.pop() if living else None, lambda: None, 5.0, pauses.append)
     assert [record.levelname for record in caplog.records] == ["WARNING", "ERROR", "WARNING"]
     assert 5 <= pauses[0] <= 10 and pauses[1:] == [5.0] * 7
-    assert held(api, uuid) == {}
+    assert held(leasing, uuid) == {}
 
 
 def test_a_worker_sweeps_by_itself(tmp_path: Path) -> None:
     """As often as the option says, in a thread that ends with the database."""
-    api = configured.serve(tmp_path, "[berth]\nlease_sweep_seconds = 0.1\n")
-    uuid = leased(api, host_of(api), 1)
-    wait_until(lambda: held(api, uuid) == {}, "a sweep")
-    assert metric(api, "berth_leases_expired_total") == 1
+    leasing = configured.serve(tmp_path, "[berth]\nlease_sweep_seconds = 0.1\n")
+    uuid = leased(leasing, host_of(leasing), 1)
+    wait_until(lambda: held(leasing, uuid) == {}, "a sweep")
+    assert metric(leasing, "berth_leases_expired_total") == 1
