@@ -88,6 +88,8 @@ WORLD = """
         PUT /berth/v1/consumers/$web/1000 {allocations: {$host: {resources: {VCPU: 1}}},
             user_id: u, consumer_type: T}
         200
+        GET /berth/v1/consumers?search=render
+        200 [{name: render-17, project_id: $web, ...}, ...]
         GET /berth/v1/consumers?project_id=$web&$1=$2
         200 $3
         | search | render   | [{name: render-17, ...}, {name: Render-18, ...}, {end: true, ...}] | 0

@@ -117,16 +117,19 @@ FLEET = """
         200 {allocation_requests: [{allocations: {$numa0: _, $cn1: _}, mappings: _},
             {allocations: {$cn2: _}, mappings: _}],
             provider_summaries: {$cn1: _, $numa0: _, $numa1: _, $cn2: _}}
-        GET /allocation_candidates?resources=VCPU:1,DISK_GB:5&in_tree=$1
-        200 {allocation_requests: [], provider_summaries: {}}
+        POST /berth/v1/candidates {request: {groups: {"": {resources: {VCPU: 1, DISK_GB: 5}}},
+            host: {in: [$cn1, $cn2, $cn3]}}}
+        200 {candidates: [], ...}
         GET /resource_providers?resources=VCPU:1&in_tree=$numa1
         200 {resource_providers: [{uuid: $numa0, ...}, {uuid: $numa1, ...}]}
         DELETE /berth/v1/drains/$d
         204
         GET /allocation_candidates?resources=VCPU:1&in_tree=$numa1
         200 {allocation_requests: [_, _], ...}
-        | $cn2
-        | $cn3
+        POST /berth/v1/candidates {request: {groups: {"": {resources: {VCPU: 1, DISK_GB: 5}}},
+            host: {in: [$cn1, $cn2, $cn3]}}}
+        200 {candidates: [{host: $cn2, allocations: {$cn2: _, $pool: _}, ...},
+            {host: $cn3, ...}], ...}
 
     a claim that names a drained provider is accepted
         PUT /berth/v1/drains/$d {providers: [$numa1]}

@@ -126,7 +126,7 @@ from tests.worlds import aggregate_uuid, world
             "": {resources: {VCPU: 1}, $1}, _A: {resources: {VCPU: 2, $2}, split: {VCPU: {}}}}}}
         400 {pointer: /request/groups/_A/split/VCPU}
         | required: []        | DISK_GB: 2
-        | split: {VCPU: {}}   | PCPU: 1
+        | split: {VCPU: {}}
 
     a request of several groups has members of these forms
         POST /berth/v1/candidates {request: {groups: {
@@ -245,6 +245,7 @@ from tests.worlds import aggregate_uuid, world
         | b'{"limit": 1$(0)*5000}'
         | b'{"request": "\\ud800"}'
         | b'{"request": "\\u0000"}'
+        | b'{"request": ["\\u0000"]}'
         | b'\\xff'
         | b'[*400'
     """
@@ -320,6 +321,8 @@ def test_questions(rule: Rule, wire: Client) -> None:
     a flavor has a name that fits into a url
         PUT /berth/v1/flavors/$1 {request: {query: "resources=VCPU:1"}}
         $2
+        GET /berth/v1/flavors/$1
+        404
         | a%20b      | 400
         | %C3%BC     | 400
         | a%0A       | 400
