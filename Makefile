@@ -15,8 +15,7 @@ EFFORT ?= 4
 #: The tests that try more with more effort.
 PROOFS := tests/proof tests/faults tests/candidates tests/index tests/openapi \
 	tests/api/test_bad_input.py tests/hosts/test_bad_drivers.py tests/hosts/test_host_models.py \
-	tests/hosts/test_linux_moving.py tests/hosts/test_linux_shapes.py \
-	tests/hosts/test_provider_tree_model.py tests/hosts/test_under_fire.py
+	tests/hosts/test_one_budget.py tests/hosts/test_provider_tree.py tests/hosts/test_under_fire.py
 
 # In the environment, so that what builds berth is bound by it too.
 INSTALL := PIP_CONSTRAINT="$(CURDIR)/constraints.txt" bash tools/install.sh $(BIN)/python

@@ -4,7 +4,7 @@
 Everything here is loops over the providers of a small world, in the words and in the order of
 spec/allocation-candidates.md section 5; the numbers in the docstrings are its sections. It shares
 no code with the search that it is there to check, and it is itself checked against answers that
-were recorded from the original (`tests/candidates/test_brute_force.py`).
+were recorded from the original (`tests/candidates/test_recorded_examples.py`).
 """
 
 from __future__ import annotations

@@ -50,11 +50,11 @@ hypothesis.settings.load_profile("berth")
 LONG: Final = (
     *("tests/adoption/", "tests/docs/test_how_to.py", "tests/packaging/test_distributions.py"),
     "tests/faults/test_galera.py",
-    *("tests/proof/test_killed.py", "tests/proof/test_workers.py", "tests/proof/test_lived.py"),
+    *("tests/proof/test_killed.py", "tests/proof/test_workers.py", "tests/proof/test_served.py"),
     "tests/proof/test_followed.py",
-    *("tests/hosts/test_under_fire.py", "tests/candidates/test_against_brute_force.py"),
+    *("tests/hosts/test_under_fire.py", "tests/candidates/test_capacity_against_brute_force.py"),
     *("tests/contrib/test_wsgi_servers.py", "tests/e2e/test_real_clients.py", "tests/proof/model/"),
-    *("tests/index/test_histories.py", "tests/copying/test_interrupted.py"),
+    "tests/copying/test_interrupted.py",
 )
 
 

@@ -234,6 +234,26 @@ def test_several_databases_are_open_at_once(make_conf: MakeConf) -> None:
         assert (names(first), names(second)) == ({"in a"}, {"in b"})
 
 
+def test_two_databases_of_one_process_share_no_names(make_conf: MakeConf) -> None:
+    """The same ids have different names in them, and each answer has its own."""
+    first = PlacementDirect(make_conf("a"), latest_microversion=True)
+    second = PlacementDirect(make_conf("b"), latest_microversion=True)
+    with first as one, second as two:
+        hosts = {}
+        for client, trait in ((one, "CUSTOM_ONE"), (two, "CUSTOM_TWO")):
+            hosts[trait] = create_provider(client, "host")
+            client.put(f"/traits/{trait}")
+            path = f"/resource_providers/{hosts[trait]}"
+            stock = {"inventories": {"VCPU": {"total": 8}}, "resource_provider_generation": 0}
+            client.put(f"{path}/inventories", json=stock)
+            client.put(
+                f"{path}/traits", json={"traits": [trait], "resource_provider_generation": 1}
+            )
+        for client, trait in ((one, "CUSTOM_ONE"), (two, "CUSTOM_TWO"), (one, "CUSTOM_ONE")):
+            shown = client.get("/allocation_candidates?resources=VCPU:1").json()
+            assert shown["provider_summaries"][hosts[trait]]["traits"] == [trait]
+
+
 def test_two_contexts_on_one_database_see_each_other_at_once(make_conf: MakeConf) -> None:
     """As two services would."""
     conf = make_conf("a")

@@ -112,7 +112,7 @@ def test_configuration_examples_name_options_that_exist(block: Block) -> None:
         conf.set_override(name, value, group=group)
 
 
-#: tests/hosts/test_hosts_pages.py tests the options of host drivers.
+#: tests/hosts/test_drivers.py tests the options of host drivers.
 POLICIES = [one for one in examples("yaml") if not str(one.id).startswith("hosts-")]
 
 

@@ -47,7 +47,7 @@ class Watched(Generic[Read]):
         Raises:
             BadConfiguration: the files are invalid, and were never valid.
         """
-        # RACE tests/hosts/test_static_driver.py: checked before reading, so that the next call
+        # RACE tests/hosts/test_drivers.py: checked before reading, so that the next call
         # notices a change during the reading.
         files = self._list_files()
         signature = tuple((file, _stat(file)) for file in files)

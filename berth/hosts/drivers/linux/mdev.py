@@ -44,10 +44,8 @@ def read_mdev_parents(files: HostFiles) -> Iterator[MdevParent]:
 def _counts(files: HostFiles, types: str) -> tuple[dict[str, int], dict[str, int]]:
     """The number of existing devices of each type, and of those that could still be created.
 
-    RACE tests/hosts/test_linux_reading.py: a device that is created between the two reads is
-    missing
-    from both numbers, and one that is removed is in both; so the reads are repeated until they
-    agree.
+    RACE tests/hosts/test_drivers.py: a device that is created between the two reads is missing from
+    both numbers, and one that is removed is in both; so the reads are repeated until they agree.
     """
     kinds = files.names(types)
 
