@@ -101,6 +101,8 @@ def test_claims_conflicts_and_commits_are_counted(client: Client, database: Data
     """A claim is a consumer that got allocations; a conflict has the error code."""
     build_in_store(world("cn1  VCPU=4"), database)
     provider, consumer = provider_uuid("cn1"), str(uuid.uuid4())
+    # The commit that made the world is told of only now.
+    scrape(client)
     before = scrape(client)
     assert claim(client, provider, 3, consumer) == 204
     assert claim(client, provider, 2) == 409
