@@ -130,6 +130,8 @@ def test_an_inventory_has_the_date_of_its_last_change(client: Client, clock: Clo
     years["MEMORY_MB"] = made(client, clock, f"{path}/MEMORY_MB", body)
     assert {name: year_of(client.get(f"{path}/{name}")) for name in years} == years
     assert year_of(client.get(path)) == years["MEMORY_MB"]
+    # A provider whose generation has changed has changed.
+    assert year_of(client.get(f"/resource_providers/{uuid}")) == years["MEMORY_MB"]
 
 
 def test_allocations_have_the_date_of_the_newest_claim(
