@@ -30,6 +30,7 @@ from berth.store.inventories import replace_inventories
 from berth.store.providers import get_provider, update_provider
 from tests.e2e.serving import PATIENCE, wait_until
 from tests.forking import in_child
+from tests.fresh import wipe
 from tests.index.checking import checked, tree_of
 from tests.servers.statements import run
 from tests.store.fleet import trim_journal
@@ -181,6 +182,7 @@ def test_the_number_of_queries_of_a_refresh_does_not_grow_with_the_fleet(
     """Neither does that of the first load."""
     counts = []
     for size in (3, 60):
+        wipe(database)
         hosts = "\n".join(f"host-{size}-{n}  VCPU=8" for n in range(size))
         build_in_store(world(hosts), database)
         index = Index(database)
