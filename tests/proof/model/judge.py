@@ -31,7 +31,6 @@ from tests.client import Response
 from tests.effort import repeat_with
 from tests.proof.model.plain_model import PlainModel
 from tests.proof.model.plain_server import PlainServer, Unjudged
-from tests.routes import route_of
 
 #: What a failing history begins with, so that its lines can be pasted into a shell.
 PRELUDE: Final = r"""
@@ -209,18 +208,14 @@ def comparable(value: Any) -> Any:
 
 def play_history(
     judge: Callable[[], Judge], seed: str, count: int, *, shrinks: bool = True
-) -> set[tuple[str, str]]:
+) -> None:
     """Play a history, and fail with the shortest part of it that shows a disagreement.
 
     Args:
         judge: gives a service and its model, empty if the history is to be shrunk.
-
-    Returns:
-        Route and method of each request that was accepted.
     """
     history = History(seed, count, writers=ASKED, spoilers={well_formed: 1})
     served, steps = judge(), list[Step]()
-    accepted: set[tuple[str, str]] = set()
     for step in history.steps():
         steps.append(step)
         try:
@@ -229,10 +224,6 @@ def play_history(
             end = time.monotonic() + (_SHRINK_S_MAX if shrinks else 0)
             pytest.fail(_told(judge, steps, str(found), end), pytrace=False)
         history.picture.learn(step, answer)
-        route = route_of(step.path.partition("?")[0])
-        if answer.status < 300 and route is not None:
-            accepted.add((route.template, step.method))
-    return accepted
 
 
 def _told(judge: Callable[[], Judge], steps: Sequence[Step], found: str, end: float) -> str:

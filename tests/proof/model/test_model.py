@@ -20,7 +20,6 @@ from tests.fresh import Fresh
 from tests.proof.model.in_process import workers_at
 from tests.proof.model.judge import play_history
 from tests.proof.model.plain_model import PlainModel
-from tests.routes import OPERATIONS, PUBLIC
 
 #: Requests of a history, besides those that look at its state after each of them.
 STEPS = 150
@@ -35,13 +34,8 @@ def test_two_workers_do_as_the_plain_model_says(
 ) -> None:
     """Status, error code and body of every request, at the microversions that differ."""
     with workers_at([fresh(tmp_path)] * 2, settings, is_tight=is_tight) as workers:
-        accepted = set()
         for number in range(scaled(6 if engine == "sqlite" else 1)):
-            seed = f"{SEED}.{number}"
-            accepted |= play_history(workers.judge, seed, STEPS, shrinks=not IS_PLANTED)
-    if engine == "sqlite" and scaled(6) >= 6:
-        routes = {(route.template, method) for route, method in OPERATIONS}
-        assert routes - accepted <= {(path, "GET") for path in PUBLIC}
+            play_history(workers.judge, f"{SEED}.{number}", STEPS, shrinks=not IS_PLANTED)
 
 
 def test_a_failure_is_told_as_a_script(prepared: Path, settings: Settings) -> None:
