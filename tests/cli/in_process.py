@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import subprocess
 from collections.abc import Callable, Sequence
 from typing import TextIO
@@ -33,9 +34,14 @@ class InProcess:
         self._monkeypatch.setattr("sys.stdin", stdin or io.StringIO())
         self._capsys.readouterr()
         code = 0
+        root = logging.getLogger()
+        handlers, level = root.handlers.copy(), root.level
         try:
             self._program(arguments)
         except SystemExit as end:
             code = int(end.code or 0)
+        finally:
+            # A command logs to a stream that is closed with this test.
+            root.handlers, root.level = handlers, level
         said = self._capsys.readouterr()
         return subprocess.CompletedProcess(arguments, code, said.out, said.err)
