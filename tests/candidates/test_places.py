@@ -379,6 +379,15 @@ def test_a_count_for_which_the_steps_did_not_suffice_is_not_exact(
     assert not got["exact"]
 
 
+def test_a_count_of_two_thousand_million_units_takes_no_longer(stand: Stand) -> None:
+    """What is left for the last way is taken at once, and not tried one unit less each time, which
+    nothing ended. The most is a fifth of what the second device has of VGPU."""
+    standing = stand("cn1\n  a  VGPU=2147483646\n  b  VGPU=2147483641  PGPU=2147483644")
+    asked = wants("_A PGPU=4 VGPU=5; _B VGPU=3")
+    got = standing.ask("capacity", requests={"r": asked})["flavors"]["r"]
+    assert got["count"] <= 2147483641 // 5 <= got["at_most"]
+
+
 def test_parts_are_no_multiples_of_what_another_group_takes(stand: Stand) -> None:
     """Two fit, if both pairs are left to _A; a part of _B may be one."""
     ones = "\n".join(f"  one{number}  VCPU=1" for number in range(6))

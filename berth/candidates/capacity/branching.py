@@ -81,7 +81,8 @@ class Branching:
             free[cell] -= often * amount
         while True:
             self._search(number + 1, free, placed + often)
-            if not often or self._is_cut_short:
+            # The last way less often is never more, and to try all of it takes no steps.
+            if not often or self._is_cut_short or number + 1 == len(self._ways):
                 break
             often -= 1
             for cell, amount in way:
