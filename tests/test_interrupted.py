@@ -26,6 +26,13 @@ def test_that_waits(tmp_path):
     time.sleep(600)
 """
 
+#: These tests may themselves run in the background, where SIGINT is ignored.
+_RUN = """
+import signal, sys, pytest
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.exit(pytest.main())
+"""
+
 
 @pytest.mark.parametrize(
     ("number", "processes"),
@@ -46,7 +53,7 @@ def test_an_interrupted_run_leaves_nothing(
     (tmp_path / "temporary").mkdir()
     options = ["-p", "tests.interrupted", "-p", "no:cacheprovider", "-n", str(processes)]
     run = subprocess.Popen(
-        [sys.executable, "-m", "pytest", *options, "--rootdir", str(tmp_path), str(tmp_path)],
+        [sys.executable, "-c", _RUN, *options, "--rootdir", str(tmp_path), str(tmp_path)],
         cwd=_ROOT,
         env={**os.environ, "PYTEST_DEBUG_TEMPROOT": str(tmp_path / "temporary")},
         stdout=subprocess.DEVNULL,
