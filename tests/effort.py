@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pytest plugin: how much the tests try, and how a run is repeated.
 
-BERTH_EFFORT is 1 in `.ci/run`. 4, as in `make proof`, tries everything that can be enumerated and
-four times as many random cases; `make test` tries a fifth of them, and leaves out the tests that
-are marked `thorough`: those that take long, and whose rule a shorter test knows too.
+With BERTH_EFFORT=4, as in `make proof`, everything that can be enumerated is tried, and four times
+as many random cases as with 1; `.ci/run` tries half of them. `make test` tries a fifth, and leaves
+out the tests that are marked `thorough`: those that take long, and whose rule a shorter test knows
+too.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ EFFORT: Final = float(os.environ.get("BERTH_EFFORT", "1"))
 LEFT_OUT: Final = "a run with BERTH_EFFORT below 1 tries a third of these, others each time"
 
 #: Why a run of little effort skips a test.
-THOROUGH: Final = "thorough: `.ci/run` runs it, and so does BERTH_EFFORT=1"
+THOROUGH: Final = "thorough: `.ci/run` runs it, and so does BERTH_EFFORT=0.5"
+
+#: The effort from which on the thorough tests run.
+_THOROUGH_FROM: Final = 0.5
 
 #: The effort from which on nothing is left to chance that can be enumerated.
 _FULL: Final = 4
@@ -52,7 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip in a run of little effort what is left to a longer one."""
-    if EFFORT >= 1:
+    if EFFORT >= _THOROUGH_FROM:
         return
     for item in items:
         if item.get_closest_marker("thorough"):
