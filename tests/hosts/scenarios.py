@@ -27,9 +27,12 @@ def pci_host(**guests: int) -> PCIHost:
 
 @dataclass
 class StandardClass:
-    """A host whose custom class has become a standard one, on a provider given by the test."""
+    """A host whose custom class has become a standard one, on a provider given by the test, which
+    may be below a NUMA node.
+    """
 
     target: str = "cn1"
+    numa_node: str | None = None
 
     def update_provider_tree(
         self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
@@ -40,8 +43,10 @@ class StandardClass:
             return
         if allocations is None:
             raise ReshapeNeeded
+        if self.numa_node:
+            provider_tree.new_child(self.numa_node, nodename)
         if not provider_tree.exists(self.target):
-            provider_tree.new_child(self.target, nodename)
+            provider_tree.new_child(self.target, self.numa_node or nodename)
         left = {name: record for name, record in root.inventory.items() if name != "CUSTOM_PGPU"}
         provider_tree.update_inventory(nodename, left)
         target = provider_tree.data(self.target)
@@ -133,6 +138,12 @@ SCENARIOS: Final = {
         BEFORE,
         gpu_host(i1={"84": 1}, i2={"84": 1, "85": 1}, i3={"85": 1}),
         AFTER.replace("cn1_pci_84 VGPU=2", "cn1_pci_84 VGPU=1, cn1_pci_85 VGPU=1"),
+    ),
+    # A GPU comes to be below a NUMA node; both are new.
+    "B": Scenario(
+        "cn1  VCPU=8  CUSTOM_PGPU=2\ni1: cn1 VCPU=1 CUSTOM_PGPU=1",
+        StandardClass(target="g", numa_node="numa0"),
+        "cn1  VCPU=8\n  numa0\n    g  PGPU=2\ni1: cn1 VCPU=1, g PGPU=1",
     ),
     # A custom class becomes standard.
     "C": Scenario(
