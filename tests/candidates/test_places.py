@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from berth.candidates import assignments, pool, ranking
 from berth.candidates import capacity as capacity_package
+from berth.candidates import pool, ranking
 from berth.candidates.capacity import fragments, largest
 from berth.candidates.capacity import hosts as capacity_hosts
 from berth.candidates.capacity.branching import Steps
 from tests.brute_order import strategy
 from tests.candidates.engine import ALL, Request, Stand, Standing, wants
 from tests.candidates.strategies import Body, new_consumer
-from tests.worlds import aggregate_uuid, provider_uuid, world
+from tests.worlds import aggregate_uuid, world
 
 ONE_VCPU = wants("VCPU=1")
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
@@ -100,16 +100,6 @@ def test_candidates_come_in_an_order(
     assert [score for _, score in got] == sorted(dict(got).values(), reverse=True)
 
 
-def test_a_pools_fullness_counts_where_its_disk_is_used(stand: Stand) -> None:
-    """The first gives from its own disk, the second from the pool."""
-    standing = stand(f"""
-        cn1   VCPU=10  DISK_GB=100(used:80)  @A
-        pool  DISK_GB=100(used:10)  {SHARES}  @A
-    """)
-    scores = hosts_and_scores(standing, wants("VCPU=1 DISK_GB=10"), order={"by": "pack"})
-    assert [score for _, score in scores] == pytest.approx([(0.1 + 0.9) / 2, (0.1 + 0.2) / 2])
-
-
 def test_the_seed_decides_between_equal_scores(
     stand: Stand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,25 +134,6 @@ def test_among_scores_only_so_many_hosts(stand: Stand) -> None:
     for seed in range(10):
         order = {"by": "pack", "among": 1, "seed": seed}
         assert [h for h, _ in hosts_and_scores(standing, ONE_VCPU, order=order)] == ["cn0"]
-
-
-@pytest.mark.parametrize("combinations", [64, 0])
-def test_the_bound_of_scored_candidates_of_a_host(
-    stand: Stand, monkeypatch: pytest.MonkeyPatch, combinations: int
-) -> None:
-    """Each host has some candidates, and the answer says that there are more."""
-    monkeypatch.setattr(assignments, "ASSIGNMENTS_MAX", combinations)
-    monkeypatch.setattr(ranking, "SCORED_PER_HOST_MAX", 5)
-    standing = stand(
-        "".join(f"cn{n}\n" + "".join(f"  p{n}{c}  VGPU=1\n" for c in "abcd") for n in range(3))
-    )
-    body = {"request": wants("_A VGPU=1; _B VGPU=1"), "order": {"by": "pack"}, "limit": ALL}
-    answer = standing.ask("candidates", **body)
-    assert Counter(standing.placed(each).host for each in answer["candidates"]) == {
-        f"cn{n}": 5 for n in range(3)
-    }
-    assert answer["more"]
-    assert len({standing.read(each) for each in answer["candidates"]}) == 15
 
 
 # --- Placements
@@ -261,26 +232,6 @@ def test_no_more_than_these_can_be_placed(
     assert (error["code"], error["at_most"]) == ("berth.place.does_not_fit", most)
     if scored_max > 1:
         assert place(most).status == 200
-
-
-def test_equal_candidates_of_a_host_come_in_their_order_after_each_choice(stand: Stand) -> None:
-    """The host that was chosen is searched again, and its first node is still the first of those
-    that score the same. Found by brute force, with BERTH_SEED=11 BERTH_EFFORT=12."""
-    standing = stand("h0  VCPU=4\n  h0n0  VCPU=3\nh1\n  h1n1  VCPU=4")
-    body = {"request": wants("_A VCPU=2/min:2"), "order": {"by": "pack"}, "explain": False}
-    alone = []
-    for number in range(4):
-        consumers = [new_consumer(f"c{each}") for each in range(number + 1)]
-        standing.become(standing.fleet)
-        together = standing.ask("place", **body, consumers=consumers)["placements"]
-        standing.become(standing.fleet)
-        alone = [
-            next(iter(standing.ask("place", **body, consumers=[each])["placements"].values()))
-            for each in consumers
-        ]
-        assert [each["allocations"] for each in together.values()] == [
-            each["allocations"] for each in alone
-        ]
 
 
 @pytest.mark.parametrize(
@@ -458,16 +409,3 @@ def test_what_a_scenario_changes(
     body = {"requests": {"r": ONE_VCPU}, "by": ["host"], "what_if": what_if}
     hosts = stand(drawing).ask("capacity", **body)["flavors"]["r"]["by"]["host"]
     assert {each["name"]: each["count"] for each in hosts.values()} == due
-
-
-def test_what_another_consumer_of_a_provider_uses_stays(stand: Stand) -> None:
-    """Two consumers use a host; without one of them, what the other uses is left."""
-    standing = stand("cn1  VCPU=8(used:3)")
-    other, first = new_consumer("other"), new_consumer("cn1")["uuid"]
-    allocations = {provider_uuid("cn1"): {"resources": {"VCPU": 1}}}
-    claim = {**other, "allocations": allocations, "consumer_generation": None}
-    uuid = claim.pop("uuid")
-    assert standing.client.put(f"/allocations/{uuid}", json=claim).status == 204
-    for gone, left in (([uuid], 5), ([first], 7), ([uuid, first], 8)):
-        body = {"requests": {"r": ONE_VCPU}, "what_if": {"without_consumers": gone}}
-        assert standing.ask("capacity", **body)["flavors"]["r"]["count"] == left

@@ -22,7 +22,7 @@ from tests.client import Client, Response
 from tests.effort import some_of
 from tests.queries import parse_query, query_text
 from tests.world_over_http import built_over_http
-from tests.worlds import World, example_world, load_examples, world
+from tests.worlds import World, example_world, load_examples
 
 #: What a refusal says when the reason is a name that does not exist: the twin's only errors.
 UNKNOWN_NAME_DETAILS = ("No such resource class", "No such trait(s)")
@@ -125,19 +125,3 @@ def _claim_of(candidate: Item, minor: int) -> dict[str, Any]:
     if minor >= 38:
         claim["consumer_type"] = "INSTANCE"
     return claim
-
-
-def test_a_drawing_survives_being_read_and_drawn_again() -> None:
-    """Failing random worlds are printed as drawings, so parsing a drawing must give the same
-    world."""
-    fleet = world("""
-        cn1       MEMORY_MB=1024  @A
-          numa0   VCPU=4(used:3)
-            pf    SRIOV_NET_VF=8(reserved:1,min:2,max:4,step:2,ratio:1.5)  CUSTOM_NET
-          numa1   VCPU=4
-        pool      DISK_GB=1000  MISC_SHARES_VIA_AGGREGATE  @A  @B
-    """)
-    parents = {"cn1": None, "numa0": "cn1", "pf": "numa0", "numa1": "cn1", "pool": None}
-    assert {p.name: p.parent for p in fleet.providers} == parents
-    assert fleet.by_name["pf"].stocks["SRIOV_NET_VF"].allocation_ratio == 1.5
-    assert world(str(fleet)) == fleet

@@ -85,14 +85,6 @@ def test_a_line_says_why_and_which_request(fleet: Client, log: Kept) -> None:
     assert context.request_id == answered.headers["x-openstack-request-id"]
 
 
-def test_an_answer_with_candidates_is_not_explained(fleet: Client, log: Kept) -> None:
-    """The next line is about the next empty answer."""
-    assert fleet.get("/allocation_candidates?resources=VCPU:1").json["allocation_requests"]
-    assert fleet.get("/allocation_candidates?resources=VCPU:1&limit=0").status == 400
-    fleet.get("/allocation_candidates?resources=VCPU:99")
-    assert log.next().getMessage().endswith("Query: resources=VCPU:99")
-
-
 def test_what_only_old_microversions_leave_out_is_named(fleet: Client, log: Kept) -> None:
     """Below 1.29 no two providers of a tree are in one candidate."""
     old = {"OpenStack-API-Version": "placement 1.28"}
@@ -148,23 +140,3 @@ def test_it_rests_longer_than_it_works_and_drops_what_it_cannot_do(
             assert held.wait(WAIT_S)
     assert log.records.empty()
     assert min(rests) >= REST_S
-
-
-def test_what_fails_is_logged_and_the_next_is_explained(prepared: Path, log: Kept) -> None:
-    """A caller never learns of it."""
-    answers = EmptyAnswers(pause=lambda _: None)
-    wanted, request = noted()
-    broken: Any = object()
-    with snapshot_of(FLEET, prepared) as snapshot:
-        answers.note(broken, wanted, request)
-        assert log.next().levelno == logging.ERROR
-        answers.note(snapshot, wanted, request)
-        assert log.next().getMessage().startswith("never: No host could hold this")
-
-
-def test_nothing_is_done_if_nobody_reads_it(log: Kept) -> None:
-    """Below INFO no thread starts."""
-    LOG.setLevel(logging.WARNING)
-    unread: Any = None
-    EmptyAnswers().note(unread, *noted())
-    assert log.records.empty()

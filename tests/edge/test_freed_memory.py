@@ -7,7 +7,7 @@ import gc
 import weakref
 from collections.abc import Callable
 
-from berth.edge.freed_memory import GROWN_MIN, PAUSE_FACTOR, FreedMemory, resident_bytes
+from berth.edge.freed_memory import GROWN_MIN, PAUSE_FACTOR, FreedMemory
 
 
 class Circle:
@@ -51,29 +51,6 @@ def test_what_a_large_question_leaves_is_returned() -> None:
     assert Process().finish(grown=GROWN_MIN)
 
 
-def test_nothing_is_done_after_a_question_that_left_little() -> None:
-    """Most long questions need processor time, and no memory."""
-    process = Process()
-    assert not process.finish(grown=GROWN_MIN - 1)
-    assert not process.finish(grown=0)
-    assert process.finish(grown=1)
-
-
-def test_many_questions_that_end_together_stop_the_threads_once() -> None:
-    """What those after the first leave is returned soon afterwards."""
-    process = Process()
-    process.freed._next_at = 5.0
-    assert not process.finish(grown=GROWN_MIN)
-    assert not process.finish(grown=GROWN_MIN)
-    ((seconds, then),) = process.later
-    assert seconds == 5.0
-    process.now = 5.0
-    circle = weakref.ref(Circle())
-    then()
-    assert circle() is None
-    assert process.later == [(seconds, then)]
-
-
 def test_a_return_that_took_long_is_not_repeated_soon() -> None:
     """It takes a twentieth of the time at most."""
     process = Process()
@@ -89,8 +66,3 @@ def test_a_return_that_took_long_is_not_repeated_soon() -> None:
     process.freed.give_back()
     ((seconds, _),) = process.later
     assert PAUSE_FACTOR - 2 < seconds <= PAUSE_FACTOR
-
-
-def test_a_process_knows_its_memory() -> None:
-    """As the system tells it, where it does."""
-    assert resident_bytes() > 1 << 20

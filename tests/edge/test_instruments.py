@@ -7,12 +7,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from prometheus_client import CollectorRegistry, Histogram
-from prometheus_client.samples import Sample
+from prometheus_client import CollectorRegistry
 
 from berth.edge import instruments
 from berth.edge.instrument_maker import Maker
-from berth.edge.instruments import SECONDS, RequestInstruments, observe_all
+from berth.edge.instruments import RequestInstruments
 from tests.e2e.serving import wait_until
 
 KEY = ("GET", "/traits", "200", 39)
@@ -38,27 +37,11 @@ class Counted:
         return self.registry.get_sample_value("berth_request_seconds_count", labels)
 
 
-def samples_of(histogram: Histogram) -> list[Sample]:
-    """What a histogram tells."""
-    (metric,) = histogram.collect()
-    return [sample for sample in metric.samples if not sample.name.endswith("_created")]
-
-
 @pytest.fixture
 def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counted:
     """Instruments whose values other processes report too."""
     monkeypatch.setattr(instruments, "shared_folder", lambda: str(tmp_path))
     return Counted()
-
-
-def test_many_values_at_once_are_those_one_by_one() -> None:
-    """Bounds belong to the bucket below them."""
-    values = [0.00001, *SECONDS, 0.3, 99.0, 0.3]
-    once, singly = (Histogram("h", "h", registry=None, buckets=SECONDS) for _ in range(2))
-    observe_all(once, values)
-    for value in values:
-        singly.observe(value)
-    assert samples_of(once) == samples_of(singly)
 
 
 def test_a_process_alone_counts_when_it_is_asked_and_when_there_is_much() -> None:
@@ -83,20 +66,6 @@ def test_what_other_processes_report_is_never_late(shared: Counted) -> None:
     shared.requests.answered(*KEY, 0.001)
     wait_until(lambda: shared.total == 3, "the requests to be counted")
     assert shared.seconds == 3
-
-
-def test_without_a_thread_requests_are_counted_at_once(
-    shared: Counted, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where the system gives none, a request is answered all the same."""
-
-    def refuse(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    for _ in range(3):
-        shared.requests.answered(*KEY, 0.001)
-    assert shared.total == 3
 
 
 def test_threads_lose_no_request() -> None:

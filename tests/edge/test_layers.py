@@ -11,9 +11,7 @@ from wsgiref.util import setup_testing_defaults
 import pytest
 from oslo_context.context import RequestContext, get_current
 
-from berth.api import body
-from berth.api.body import LEVELS_MAX
-from berth.api.errors import MICROVERSION, REQUEST_ID, Refused, refusal_of, render
+from berth.api.errors import MICROVERSION, REQUEST_ID, refusal_of
 from berth.edge.auth.identity import identify
 from berth.edge.auth.noauth2 import noauth2
 from berth.edge.crash_guard import catch_crashes
@@ -73,26 +71,6 @@ def test_callers_are_not_told_which_database_there_is(caplog: pytest.LogCaptureF
     ]
 
 
-def test_each_reason_of_an_outage_is_logged_at_once(caplog: pytest.LogCaptureFixture) -> None:
-    """Another reason is logged, however soon after the last one."""
-    outages = OutageLog(clock=lambda: 0.0)
-    for number, reason in enumerate(("full", "full", "full", "gone", "full")):
-        outages.note(DatabaseUnavailable(f"the disk is {reason}"), f"req-{number}")
-    assert caplog.messages == [
-        "Request req-0 was answered 503: the disk is full",
-        "Request req-3 was answered 503: the disk is gone; "
-        "requests before it that are not logged: 2",
-        "Request req-4 was answered 503: the disk is full",
-    ]
-
-
-def test_a_long_message_is_shortened_in_its_middle() -> None:
-    """It may quote megabytes of a body; its ends say what is wrong."""
-    _, raw = render(Refused(400, f"begin {'x' * 10_000_000} end"), environment())
-    assert len(raw) < 10_000
-    assert b"begin" in raw and b"end" in raw
-
-
 @pytest.mark.parametrize(
     ("target", "shown"),
     [
@@ -142,49 +120,3 @@ def test_a_log_line_never_bears_the_name_of_another_request(
     assert answer.status == 401
     assert refused is not None and refused.user_id is None
     assert refused.request_id == answer.headers["x-openstack-request-id"]
-
-
-def test_a_server_may_leave_out_an_empty_path() -> None:
-    """PEP 3333 allows it; the empty path is the root."""
-    environ = environment(PATH_INFO="")
-    del environ["PATH_INFO"]
-    seen: list[str] = []
-
-    def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        seen.append(environ["PATH_INFO"])
-        return []
-
-    list(log_requests(application)(environ, lambda *_: lambda _: None))
-    assert seen == [""]
-
-
-@pytest.mark.parametrize(
-    ("raw", "says"),
-    [
-        (b"", "Malformed JSON"),
-        (b"\xef\xbb\xbf{}", "Malformed JSON"),
-        (b'"\xff"', "can't decode byte 0xff in position 1"),
-        (b"{} x", "Malformed JSON"),
-        (b'"\\ud800"', "surrogate"),
-        (b"1" + b"0" * 5000, "Malformed JSON"),
-        (b"[" * 100_000, "nested too deeply"),
-        (b"[" * (LEVELS_MAX + 1) + b"]" * (LEVELS_MAX + 1), "nested too deeply"),
-        (b'{"a": ["\\u0000"]}', "NUL"),
-        (b'{"\\u0000": 1}', "NUL"),
-    ],
-)
-def test_json_that_nothing_behind_could_hold_is_malformed(raw: bytes, says: str) -> None:
-    """400, whichever decoder notices it."""
-    with pytest.raises(Refused, match=says) as refused:
-        body.decode(raw)
-    assert refused.value.status == 400
-
-
-def test_odd_json_is_still_json() -> None:
-    """Large integers, an escaped backslash before `u0000`, a number beyond a double."""
-    assert body.decode(b"1" + b"0" * 400) == 10**400
-    assert body.decode(rb'"\\u0000"') == "\\u0000"
-    assert body.decode(b"1e999") == body.decode(b"Infinity") == float("inf")
-    assert body.decode(b"NaN") != body.decode(b"NaN")
-    assert body.decode(b"[" * LEVELS_MAX + b"]" * LEVELS_MAX) != []
-    assert body.decode(b' {"a": 1, "a": 2} ') == {"a": 2}

@@ -6,12 +6,10 @@ from __future__ import annotations
 import copy
 import json
 import logging
-import sys
 import threading
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oslo_config import cfg
@@ -139,28 +137,6 @@ def test_nobody_can_tell_who_wrote_a_line(
     record = record_of(fields)
     by_oslo = "\n".join(map(printable, written(slow, record, context).split("\n")))
     assert written(short, record, context) == by_oslo
-
-
-def test_an_exception_is_written_in_full() -> None:
-    """With its traceback, by oslo.log."""
-    conf = configuration()
-    try:
-        raise ValueError("nothing is right")
-    except ValueError:
-        record = record_of({"levelno": logging.INFO, "msg": "wrong", "exc_info": sys.exc_info()})
-    context = RequestContext(request_id="req-1", overwrite=False)
-    short, slow = (kind(datefmt=DATES, config=conf) for kind in (LineFormatter, ContextFormatter))
-    assert "nothing is right" in written(short, record, context)
-    assert written(short, record, context) == written(slow, record, context)
-
-
-def test_the_line_of_a_request_does_not_go_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the default formats: logging was most of the cost of a small request."""
-    formatter = LineFormatter(datefmt=DATES, config=configuration())
-    monkeypatch.setattr(ContextFormatter, "format", None)
-    record = record_of({"levelno": logging.INFO, "msg": "line"})
-    line = written(formatter, record, RequestContext(request_id="req-1", overwrite=False))
-    assert line.endswith("[None req-1 - - - - - -] line")
 
 
 def test_only_the_formatters_of_lines_are_replaced() -> None:

@@ -67,16 +67,6 @@ def test_a_line_without_a_record_is_that_of_a_record(
     assert text_of(direct) == text_of(by_record)
 
 
-def test_the_usual_line_needs_no_record() -> None:
-    """With the default formats."""
-    handler = handler_of(LineFormatter(datefmt=DATES, config=configuration()))
-    context = RequestContext(request_id="req-1", user_id="alice", overwrite=False)
-    assert handler.write_line(NAME, context, "message")
-    assert text_of(handler).endswith(
-        "INFO placement.requestlog [None req-1 alice - - - - -] message\n"
-    )
-
-
 def test_each_line_has_its_own_time_and_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not those of the line before."""
     line = "%(asctime)s.%(msecs)03d %(user_identity)s %(message)s"
@@ -92,30 +82,6 @@ def test_each_line_has_its_own_time_and_caller(monkeypatch: pytest.MonkeyPatch) 
         "03.000 bob message",
         "03.000 alice message",
     ]
-
-
-def test_what_is_not_usual_takes_a_record() -> None:
-    """A format that shows more, another formatter, a filter, a level, a context of an object."""
-    context = RequestContext(request_id="req-1", overwrite=False)
-    of_object = RequestContext(request_id="req-1", resource_uuid="5e5e", overwrite=False)
-    usual = LineFormatter(datefmt=DATES, config=configuration())
-    line = "%(message)s %(thread)d"
-    shows_more = handler_of(LineFormatter(datefmt=DATES, config=configuration(line)))
-    formatted = handler_of(logging.Formatter("%(message)s"))
-    filtered, silent = handler_of(usual), handler_of(usual)
-    filtered.addFilter(lambda record: True)
-    silent.setLevel(logging.WARNING)
-    for handler in (shows_more, formatted, filtered, silent):
-        assert not handler.write_line(NAME, context, "message")
-    assert not handler_of(usual).write_line(NAME, of_object, "message")
-
-
-def test_a_stream_that_fails_is_left_to_the_record() -> None:
-    """Logging reports it, as it does for every handler."""
-    handler = handler_of(LineFormatter(datefmt=DATES, config=configuration()))
-    handler.stream.close()
-    context = RequestContext(request_id="req-1", overwrite=False)
-    assert not handler.write_line(NAME, context, "message")
 
 
 def test_a_line_goes_where_the_record_would(monkeypatch: pytest.MonkeyPatch) -> None:

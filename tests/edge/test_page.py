@@ -90,12 +90,6 @@ def test_an_answer_without_a_file_is_guarded_too(
     assert answer.headers["referrer-policy"] == "no-referrer"
 
 
-def test_a_browser_loads_less_than_100_kb() -> None:
-    """All files together, as they are sent."""
-    packed = sum(len(gzip.compress(content.encode(), mtime=0)) for content in CONTENTS.values())
-    assert packed < 100_000
-
-
 @pytest.mark.parametrize(
     ("accepted", "is_packed"),
     [
@@ -113,13 +107,6 @@ def test_a_browser_gets_a_file_packed(stranger: Client, accepted: str, is_packed
     assert content.decode() == CONTENTS["map.js"]
     assert int(answer.headers["content-length"]) == len(answer.body)
     assert answer.headers["vary"] == "accept-encoding"
-
-
-def test_the_address_works_with_and_without_its_slash(stranger: Client) -> None:
-    """Below a prefix too: the redirect is relative."""
-    assert stranger.get(PAGE).text == CONTENTS["index.html"]
-    moved = stranger.get(PAGE.rstrip("/"))
-    assert (moved.status, moved.headers["location"]) == (308, "ui/")
 
 
 def test_nothing_else_is_there(stranger: Client) -> None:

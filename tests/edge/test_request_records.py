@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from berth.edge import request_log
-from berth.edge.request_log import LOG, OutcomeLog, fields_of
+from berth.edge.request_log import LOG, OutcomeLog
 
 OUTCOME = ("127.0.0.1", '"GET /"', "200", "136", "1.39", "")
 
@@ -67,37 +67,3 @@ def test_a_record_is_that_of_logging(level: int, monkeypatch: pytest.MonkeyPatch
     # After a fork it has another process.
     monkeypatch.setattr(os, "getpid", lambda: 77)
     assert log.record(logging.INFO, OUTCOME, 0.25).process == 77
-
-
-def test_a_record_has_what_a_factory_gives_it() -> None:
-    """Libraries that trace requests set one."""
-    log = OutcomeLog()
-    log.record(logging.INFO, OUTCOME, 0.25)
-    numbers = iter(range(2))
-
-    def factory(*args: Any, **options: Any) -> logging.LogRecord:
-        record = logging.LogRecord(*args, **options)
-        record.__dict__["trace"] = next(numbers)
-        return record
-
-    usual = logging.getLogRecordFactory()
-    logging.setLogRecordFactory(factory)
-    try:
-        records = [log.record(logging.INFO, OUTCOME, 0.25) for _ in range(2)]
-    finally:
-        logging.setLogRecordFactory(usual)
-    assert [vars(record)["trace"] for record in records] == [0, 1]
-
-
-def test_a_record_has_the_fields_of_its_request() -> None:
-    """For logs in JSON."""
-    record = OutcomeLog().record(logging.INFO, OUTCOME, 0.25)
-    assert fields_of(record) == {
-        "remote_addr": "127.0.0.1",
-        "method": "GET",
-        "path": "/",
-        "status": 200,
-        "length": 136,
-        "microversion": "1.39",
-        "seconds": 0.25,
-    }

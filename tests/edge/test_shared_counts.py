@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +14,6 @@ from prometheus_client.mmap_dict import MmapedDict, mmap_key
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.utils import floatToGoString
 
-from berth.edge import shared_counts
 from berth.edge.shared_counts import SharedCounts
 
 BOUNDS = [*map(floatToGoString, (0.005, 0.25, 1.0, 10.0)), "+Inf"]
@@ -88,26 +85,6 @@ def test_the_sums_are_those_of_the_library(tmp_path: Path, seed: int) -> None:
                 path.unlink()
             del processes[1]
         assert told(shared.collect()) == by_the_library(tmp_path)
-
-
-def test_what_a_key_means_is_found_out_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """For any number of scrapes and processes."""
-    for pid in (1, 2, 3):
-        for number in range(100):
-            Process(tmp_path, pid).write("counter", "requests_total", 1, route=str(number))
-    read: list[bytes] = []
-
-    def loads(key: bytes) -> Any:
-        read.append(key)
-        return json.loads(key)
-
-    monkeypatch.setattr(shared_counts, "json", SimpleNamespace(loads=loads))
-    shared = SharedCounts(str(tmp_path))
-    for _ in range(3):
-        assert len(next(iter(shared.collect())).samples) == 100
-    assert len(read) == 100
 
 
 @pytest.mark.parametrize("size", [0, 4, 8])

@@ -4,20 +4,16 @@
 from __future__ import annotations
 
 import gzip
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from berth.edge import app, tracing
-from berth.edge.tracing import Tracing, exporter_name, start_tracing
-from berth.hosts.service import Service
+from berth.edge import app
+from berth.edge.tracing import Tracing, exporter_name
 from berth.model.errors import DatabaseUnavailable
 from tests.api import configured
 from tests.api.worlds import new_uuid
@@ -27,7 +23,6 @@ pytest.importorskip("opentelemetry.sdk")
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 TRACEPARENT = f"00-{TRACE}-{PARENT}-01"
-HTTP = "opentelemetry.exporter.otlp.proto.http"
 
 
 @pytest.fixture
@@ -134,26 +129,6 @@ def test_failures_are_errors_and_probes_have_no_span(
     assert failed.attributes["error.type"] == "503"
 
 
-def test_the_client_passes_its_trace_on(tracer: Any) -> None:
-    """`berth.hosts.service`, which the agent and `berth.client` use; nothing without a span."""
-    sent: list[dict[str, Any]] = []
-
-    def request(*_: object, **options: Any) -> Any:
-        sent.append(options.get("headers") or {})
-        return SimpleNamespace(status_code=200, content=b"{}", headers={}, json=dict)
-
-    transport: Any = SimpleNamespace(request=request)
-    service = Service(transport)
-    service.get("/")
-    with tracer.start_as_current_span("program") as span:
-        service.get("/")
-    context = span.get_span_context()
-    silent, traced = sent
-    assert silent == {}
-    begin = f"00-{context.trace_id:032x}-{context.span_id:016x}-"
-    assert traced["traceparent"].startswith(begin)
-
-
 class Receiver(HTTPServer):
     """An OTLP receiver."""
 
@@ -256,27 +231,3 @@ def test_spans_arrive_at_a_receiver(
 def test_the_environment_names_an_exporter(environment: dict[str, str], name: str | None) -> None:
     """Otherwise there are no spans."""
     assert exporter_name(environment) == name
-
-
-def test_what_cannot_be_sent_is_said(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """An exporter that is not supported, or not installed; the service serves all the same."""
-    assert start_tracing({}) is None
-    assert start_tracing({"OTEL_TRACES_EXPORTER": "zipkin"}) is None
-    monkeypatch.setattr(tracing, "_is_installed", lambda *_: False)
-    assert start_tracing({"OTEL_TRACES_EXPORTER": "otlp"}) is None
-    unsupported, absent = caplog.messages
-    assert "OTEL_TRACES_EXPORTER=zipkin" in unsupported
-    assert "pip install 'berthd[otel]'" in absent
-
-
-def test_nothing_is_imported_without_an_exporter(tmp_path: Path) -> None:
-    """Neither the exporter nor our use of the SDK, which oslo.middleware itself imports."""
-    code = (
-        "import sys; from pathlib import Path; from tests.api import configured\n"
-        "configured.serve(Path(sys.argv[1])).get('/allocation_candidates?resources=VCPU:1')\n"
-        "loaded = {name for name in sys.modules if name.startswith('opentelemetry.')}\n"
-        "assert not {name for name in loaded if 'exporter.' in name}, loaded"
-    )
-    subprocess.run([sys.executable, "-c", code, tmp_path], check=True)

@@ -13,10 +13,10 @@ from sqlalchemy.engine import make_url
 
 from berth.edge import writability
 from berth.edge.readiness import NotReady, Readiness
-from berth.edge.writability import DOUBT_S, PROBE_EACH_S, ROOM_MIN, Writability, fault_in
+from berth.edge.writability import DOUBT_S, PROBE_EACH_S, ROOM_MIN, Writability
 from berth.index import Index
 from berth.model.database_errors import WritesRefused
-from berth.model.errors import DatabaseUnavailable, OutcomeUnknown
+from berth.model.errors import DatabaseUnavailable
 from berth.store.engine.database import Database
 from berth.upkeep import schema
 from tests.edge.auth.gate import Clock
@@ -91,14 +91,6 @@ def test_a_disk_without_room_is_seen_before_a_write_fails(
     monkeypatch.undo()
     clock.now += PROBE_EACH_S
     assert known.fault(db) is None
-
-
-def test_the_cause_is_found_behind_other_errors() -> None:
-    """A lock or a lost connection is no such cause."""
-    assert fault_in(DatabaseUnavailable("database is locked")) is None
-    unknown = OutcomeUnknown()
-    unknown.__cause__ = _FULL
-    assert fault_in(unknown) == _WORDS
 
 
 def test_a_table_that_is_missing_is_named(db: Database) -> None:

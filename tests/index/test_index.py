@@ -30,7 +30,6 @@ from berth.store.inventories import replace_inventories
 from berth.store.providers import get_provider, update_provider
 from tests.e2e.serving import PATIENCE, wait_until
 from tests.forking import in_child
-from tests.fresh import wipe
 from tests.index.checking import checked, tree_of
 from tests.servers.statements import run
 from tests.store.fleet import trim_journal
@@ -165,34 +164,6 @@ def test_half_a_change_is_never_the_index(
             index.snapshot()
     assert used_of(index.snapshot(), "numa1") == {"VCPU": 1}
     assert checked(index) == []
-
-
-def test_nothing_is_asked_while_nothing_changes(database: Database) -> None:
-    """SQLite tells without a query that nothing was committed."""
-    index = Index(database)
-    first = index.snapshot()
-    with counted_statements(database) as asked:
-        assert index.snapshot() is first
-    assert asked == []
-
-
-def test_the_number_of_queries_of_a_refresh_does_not_grow_with_the_fleet(
-    database: Database,
-) -> None:
-    """Neither does that of the first load."""
-    counts = []
-    for size in (3, 60):
-        wipe(database)
-        hosts = "\n".join(f"host-{size}-{n}  VCPU=8" for n in range(size))
-        build_in_store(world(hosts), database)
-        index = Index(database)
-        with counted_statements(database) as loading:
-            index.snapshot()
-        claim(database, f"host-{size}-0", 1, consumer=f"vm-{size}")
-        with counted_statements(database) as refreshing:
-            index.snapshot()
-        counts.append((len(loading), len(refreshing)))
-    assert counts[0] == counts[1]
 
 
 def test_a_reader_beyond_the_journals_horizon_loads_everything(database: Database) -> None:

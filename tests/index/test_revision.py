@@ -12,23 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.index import Index
 from berth.index.revision import Clock
 from berth.model.errors import RevisionForeign, RevisionGone
-from berth.store.engine.database import Database
-from tests.store.fleet import add_provider
 
 IDENTITY = bytes(range(8))
 HEADS = st.dictionaries(st.integers(1, 2**31), st.integers(1, 2**63), max_size=20)
-
-
-@given(HEADS)
-def test_a_revision_is_read_as_it_was_written(heads: dict[int, int]) -> None:
-    """Whatever the order of the writers; writers that never committed do not count."""
-    clock = Clock(IDENTITY, heads)
-    assert clock.since(clock.revision) == heads
-    unused = {-number: 0 for number in range(1, 3)}
-    assert Clock(IDENTITY, {**unused, **dict(reversed(heads.items()))}).revision == clock.revision
 
 
 @given(HEADS, HEADS)
@@ -72,20 +60,3 @@ def test_a_revision_ahead_of_the_clock_is_gone() -> None:
     for heads in ({1: 5, 2: 6}, {1: 5}, {}):
         with pytest.raises(RevisionGone):
             Clock(IDENTITY, heads).since(then)
-
-
-def test_each_commit_has_a_revision_that_all_indexes_agree_on(database: Database) -> None:
-    """A snapshot keeps the revision of its moment."""
-    here, there = Index(database), Index(database)
-    before = here.snapshot()
-    text = before.revision
-    assert there.snapshot().revision == text == here.snapshot().revision
-    add_provider(database, 1, VCPU=8)
-    after = here.snapshot()
-    assert after.revision == there.snapshot().revision != text
-    assert before.revision == text
-    assert after.clock.since(text) == {
-        writer: seq for writer, seq in before.clock.heads.items() if seq
-    }
-    with pytest.raises(RevisionGone):
-        before.clock.since(after.revision)

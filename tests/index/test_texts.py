@@ -11,14 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.candidates.providers import find_providers
 from berth.index.fleet import Fleet
 from berth.index.provider_texts import Field, ProviderForm, ProviderList
 from berth.index.records import json_of
 from berth.index.snapshot import Snapshot
-from berth.index.text_column import TextColumn
 from berth.index.text_columns import numbers_column, numbers_length, rows_text
-from berth.model.filters import ProviderFilters
 from berth.model.ids import ClassId, ProviderId
 from berth.store.index_feed import FleetRows
 from tests.index.rows import inventory_row, provider_row
@@ -30,7 +27,6 @@ HOST_BYTES_MAX = 700
 
 HOSTS = 20_000
 CLASSES = {name: ClassId(each) for each, name in enumerate(("VCPU", "MEMORY_MB", "DISK_GB"))}
-FORM = ProviderForm((b"<", b" ", b" ", b">"), (Field.UUID, Field.NAME, Field.GENERATION))
 
 
 def hosts(count: int) -> FleetRows:
@@ -67,57 +63,7 @@ def test_a_host_takes_some_hundred_bytes() -> None:
     assert size / HOSTS < HOST_BYTES_MAX
 
 
-def test_a_list_takes_little_memory_while_it_is_made(large: Snapshot) -> None:
-    """A tenth of its length, and its length is known before."""
-    listing = ProviderList(large, find_providers(large, ProviderFilters()), FORM, b"[")
-    tracemalloc.start()
-    try:
-        length = sum(len(piece) for piece in listing.pieces())
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert length == listing.length
-    assert peak < length / 2
-
-
 # --- Texts ---------------------------------------------------------------------------------------
-
-
-@given(st.data())
-def test_a_text_column_is_what_its_texts_are(data: st.DataObject) -> None:
-    """However it is cut, joined and changed."""
-    nodes = data.draw(st.integers(1, 3))
-    texts = st.binary(max_size=4)
-    rows = st.lists(st.lists(texts, min_size=nodes, max_size=nodes), min_size=1, max_size=6)
-    expected = data.draw(rows)
-    column = column_of(expected)
-    for more in data.draw(st.lists(rows, max_size=2)):
-        expected = expected + more
-        column = TextColumn.joined((column, column_of(more)))
-    for row, changed in data.draw(
-        st.dictionaries(st.integers(0, len(expected) - 1), rows.map(lambda each: each[0]))
-    ).items():
-        expected[row] = changed
-        column = column.with_rows({row: changed})
-    assert_is(column, expected)
-    index = data.draw(st.lists(st.integers(0, len(expected) - 1), min_size=1))
-    picked = column.take(np.array(index, dtype=np.int64))
-    assert_is(picked, [expected[row] for row in index])
-
-
-def assert_is(column: TextColumn, rows: list[list[bytes]]) -> None:
-    """A column has these rows."""
-    nodes = range(len(rows[0]))
-    items = [[column.item(node, row) for node in nodes] for row in range(column.rows)]
-    assert items == rows
-    assert column.every() == [text for of_node in zip(*rows, strict=True) for text in of_node]
-
-
-def column_of(rows: list[list[bytes]]) -> TextColumn:
-    """A column of some rows."""
-    return TextColumn.of(
-        [text for of_node in zip(*rows, strict=True) for text in of_node], len(rows)
-    )
 
 
 @given(
@@ -180,10 +126,3 @@ def test_numbers_are_written_as_one_by_one(numbers: list[float]) -> None:
     column = numbers_column(np.array(numbers))
     assert rows_text([b"<", column, b">"], len(numbers)) == b"".join(b"<%b>" % t for t in texts)
     assert numbers_length(np.array(numbers)) == sum(map(len, texts))
-
-
-def test_a_row_has_its_columns_in_order() -> None:
-    """What all rows have, what each has, and a short text without its padding."""
-    uuids = np.array([b"abc", b"d", b"ef"], dtype="S3").view("V3")
-    columns = [b"{", uuids, b": ", numbers_column(np.array([7.0, 1234.0, 56.0])), b"}"]
-    assert rows_text(columns, 3) == b"{abc: 7}{d: 1234}{ef: 56}"

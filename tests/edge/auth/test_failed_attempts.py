@@ -11,10 +11,8 @@ import pytest
 
 from berth.edge.auth import failed_attempts
 from berth.edge.auth.failed_attempts import (
-    FORGET_S,
     FREE,
     LINES_A_MINUTE,
-    NAMES_FREE,
     Caller,
     FailedAttempts,
     FailureLog,
@@ -66,24 +64,6 @@ def fail(attempts: FailedAttempts, names: int, now: float) -> None:
     """So many names fail at Mallory's address."""
     for number in range(names):
         attempts.record(MALLORY._replace(name=f"n{number}"), now=now)
-
-
-def test_many_names_at_one_address_are_suspect() -> None:
-    """Many failures of one name, as of a program with an old password, count as one, and those of
-    long ago, as of an office whose users mistype now and then, as none."""
-    attempts = FailedAttempts()
-    for _ in range(1000):
-        attempts.record(MALLORY, now=0.0)
-    fail(attempts, NAMES_FREE - 1, now=0.0)
-    assert not attempts.is_suspect(MALLORY.address, now=0.0)
-    fail(attempts, NAMES_FREE, now=0.0)
-    assert attempts.is_suspect(MALLORY.address, now=FORGET_S - 1)
-    assert not attempts.is_suspect(ALICE.address, now=0.0)
-    assert not attempts.is_suspect(MALLORY.address, now=FORGET_S)
-    attempts.record(MALLORY, now=FORGET_S)
-    assert not attempts.is_suspect(MALLORY.address, now=FORGET_S)
-    fail(attempts, NAMES_FREE, now=FORGET_S + 1)
-    assert attempts.is_suspect(MALLORY.address, now=FORGET_S + 1)
 
 
 @pytest.mark.parametrize(

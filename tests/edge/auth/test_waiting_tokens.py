@@ -66,16 +66,6 @@ def test_many_who_wait_with_one_token_ask_keystone_once() -> None:
     assert keystone.asked == [("t", False)]
 
 
-def test_a_token_expires_while_keystone_cannot_be_asked() -> None:
-    """Its time is known."""
-    keystone = Keystone("t")
-    is_valid = keystone.waiting.checking(environ("t"))
-    keystone.clock.now += 3599
-    assert is_valid()
-    keystone.clock.now += 1
-    assert not is_valid()
-
-
 def test_a_service_waits_with_a_users_token_that_has_expired() -> None:
     """For as long as its own token is valid."""
     keystone = Keystone("t", "s")

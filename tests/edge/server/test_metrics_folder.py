@@ -39,15 +39,6 @@ def test_it_is_named_while_a_service_runs(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_where_there_is_no_memory_it_is_a_temporary_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As on a machine without /dev/shm."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with metrics_folder(tmp_path / "none") as folder:
-        assert folder.parent == tmp_path
-
-
 def test_an_operator_may_say_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is used, and the variable is restored afterwards; an unusable folder is an error."""
     monkeypatch.setenv(METRICS_FOLDER, str(tmp_path))

@@ -17,7 +17,7 @@ import pytest
 
 from berth.edge.server import slow_clients
 from berth.edge.server.connections import Connection, connections_to, cut, listens
-from berth.edge.server.slow_clients import RATE, Served, SlowClients, Wait, in_the_way
+from berth.edge.server.slow_clients import RATE, SlowClients, Wait, in_the_way
 from berth.edge.server.workers import CONNECTIONS_MAX, FILES_BESIDES, connections_for_files
 
 #: Of the limits of open files: none, and as many as a worker wants.
@@ -159,22 +159,6 @@ def test_who_is_late_is_cut_off(case: str) -> None:
         assert cut_off is None or [connection.fd for connection in late] == cut_off, now
 
 
-def test_of_several_bodies_the_first_that_is_awaited_finds_its_connection_first() -> None:
-    """The result does not depend on the order of a set."""
-
-    def cut_off(*, later_first: bool) -> set[int]:
-        slow = SlowClients(GIVEN)
-        for _ in range(2):
-            awaited(slow, since=0)
-        for wait, late in zip(slow.waits, (later_first, not later_first), strict=True):
-            wait.since = START + (0.2 if late else 0.1)
-        now = GIVEN + 1
-        several = [seen(now, fd, at=at) for fd, at in {1: -0.2, 2: 0.0, 3: 0.5}.items()]
-        return {connection.fd for connection in slow.late(several, START + now).owing}
-
-    assert cut_off(later_first=False) == cut_off(later_first=True) == {1, 2}
-
-
 def test_an_answer_is_to_be_taken_in_the_time_given() -> None:
     """With a second more per 64 KiB read, and a new deadline for each response."""
     slow = SlowClients(GIVEN)
@@ -232,17 +216,6 @@ def test_a_whole_request_that_runs_for_long_is_never_cut_off(
     assert silent(slow, own, now=now + 1) == [], "the response may not have been sent yet"
     assert silent(slow, own, now=now + 6) == [1]
     assert not slow.served
-
-
-def test_a_request_whose_body_is_awaited_is_not_whole() -> None:
-    """Its connection ends too, as long after its beginning as any."""
-    now = START + GIVEN + 1
-    slow = SlowClients(GIVEN)
-    wait = awaited(slow, since=GIVEN)
-    slow.served.add(Served("192.0.2.1", now - 1, wait))
-    assert silent(slow, asking(1, at=START, now=now), now=now) == [1]
-    slow.waits.clear()
-    assert silent(slow, asking(1, at=START, now=now), now=now) == []
 
 
 def test_who_rests_longest_makes_room() -> None:
@@ -377,11 +350,3 @@ def test_a_client_has_gone_when_no_connection_of_its_address_can_be_its_own(
     assert not slow.has_gone("192.0.2.1", START), "before any check"
     slow.note([each(2) for each in connections], START + 2, START + 2)
     assert slow.has_gone("192.0.2.1", START) is has_gone
-
-
-def test_a_check_during_the_request_takes_nobody_for_gone() -> None:
-    """Each connection was seen at some moment between the begin and the end of the check."""
-    for begin, end, shown in ((0.5, 0.5, []), (1, 7, [seen(2, 1)])):
-        slow = SlowClients(GIVEN)
-        slow.note(shown, START + begin, START + end)
-        assert not slow.has_gone("192.0.2.1", START)
