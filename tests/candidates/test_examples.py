@@ -46,14 +46,6 @@ TWO_NODES = """
       a2      VCPU=8(used:4)
       b2      VCPU=8(used:5)
 """
-SHELVES = """
-    cn1     VCPU=1  @A
-    pool    VGPU=1
-      hdd   DISK_GB=10  MISC_SHARES_VIA_AGGREGATE  @A
-      ssd   DISK_GB=10  CUSTOM_X  MISC_SHARES_VIA_AGGREGATE  @A
-    other   DISK_GB=10  CUSTOM_Y  MISC_SHARES_VIA_AGGREGATE  @A
-"""
-ON_SHELVES = "VCPU=1; _A DISK_GB=1 !CUSTOM_X !CUSTOM_Y; _B DISK_GB=1 CUSTOM_X|CUSTOM_Y"
 #: Two hosts that differ in their pool only, and the pools in their place and a trait.
 RACKS = """
     host1  VCPU=8  @A
@@ -72,18 +64,6 @@ FOUR_POOLS = """
     pool4  DISK_GB=130  MISC_SHARES_VIA_AGGREGATE  @D
 """
 FROM_ONE_POOL = "resources=VCPU:1&resources_a=DISK_GB:{0}&resources_b=DISK_GB:{0}&group_policy=none"
-SIDES = """
-    host
-      left    CUSTOM_X
-        cpu0  VCPU=1
-        gpu0  VGPU={}   CUSTOM_Y
-      right   CUSTOM_X
-        cpu1  VCPU=1
-        gpu1  VGPU={}  CUSTOM_Y
-"""
-ON_OTHER_SIDES = wants(
-    "_A VCPU=1; _B VGPU=1; _C VGPU=1 CUSTOM_Y", apart=["_A _B at CUSTOM_X", "_A _C at CUSTOM_X"]
-)
 
 ROWS = {
     # --- Units: of the second host, and of several groups together
@@ -110,16 +90,6 @@ ROWS = {
         4,
     ),
     # --- Relations (spec/beyond.md 2.4)
-    "two providers of a pool are in one tree": Row(
-        SHELVES,
-        wants(ON_SHELVES, together="_A _B at tree"),
-        ["cn1:VCPU=1 hdd:DISK_GB=1 ssd:DISK_GB=1 <=cn1 _A=hdd _B=ssd>"],
-    ),
-    "apart from both providers of a pool": Row(
-        SHELVES,
-        wants(ON_SHELVES, apart="_A _B at tree"),
-        ["cn1:VCPU=1 hdd:DISK_GB=1 other:DISK_GB=1 <=cn1 _A=hdd _B=other>"],
-    ),
     "pools that are alike are trees of their own": Row(
         """
         cn1     VCPU=1  @A
@@ -157,21 +127,6 @@ ROWS = {
         wants("_A VGPU=1; _B VGPU=1", apart="_A _B at HW_NUMA_ROOT"),
         0,
     ),
-    "classes of one group need no places of their own": Row(
-        "host\n  both  VCPU=1  DISK_GB=1\n  one   VCPU=1\n  two   VCPU=1",
-        wants("VCPU=1 DISK_GB=1; _A VCPU=1; _B VCPU=1", apart="'' _A _B at provider"),
-        [
-            "both:DISK_GB=1,VCPU=1 one:VCPU=1 two:VCPU=1 <=both _A=one _B=two>",
-            "both:DISK_GB=1,VCPU=1 one:VCPU=1 two:VCPU=1 <=both _A=two _B=one>",
-        ],
-    ),
-    # A on one side leaves the other one to B and C, and only one side has room for both.
-    "room for two on the left": Row(
-        SIDES.format(2, 1), ON_OTHER_SIDES, ["cpu1:VCPU=1 gpu0:VGPU=2 <_A=cpu1 _B=gpu0 _C=gpu0>"]
-    ),
-    "room for two on the right": Row(
-        SIDES.format(1, 2), ON_OTHER_SIDES, ["cpu0:VCPU=1 gpu1:VGPU=2 <_A=cpu0 _B=gpu1 _C=gpu1>"]
-    ),
     # --- Places
     "not_under beside in_tree": Row(
         "cn1  VCPU=1\n  a  VCPU=1\ncn2  VCPU=1",
@@ -187,92 +142,23 @@ ROWS = {
     "a set of which a part would do": Row(
         TWO_NODES, wants("VCPU=4/"), [f"{n}:VCPU=4 <={n}>" for n in ("a1", "a2", "b1")]
     ),
-    "two give what one cannot": Row(
-        TWO_NODES,
-        wants("VCPU=7/"),
-        ["a1:VCPU=6 b1:VCPU=1 <=a1+b1>", "a2:VCPU=4 b2:VCPU=3 <=a2+b2>"],
-    ),
-    "parts are multiples of the step": Row(
-        TWO_NODES, wants("VCPU=8/min:2,step:2"), ["a1:VCPU=6 b1:VCPU=2 <=a1+b1>"]
-    ),
-    "parts of the only step": Row(
-        TWO_NODES, wants("VCPU=8/min:4,step:4"), ["a1:VCPU=4 b1:VCPU=4 <=a1+b1>"]
-    ),
-    "no multiples of the step": Row(TWO_NODES, wants("VCPU=7/step:2"), 0),
     "the least although the step is finer": Row(
         TWO_NODES, wants("VCPU=8/min:3,step:2"), ["a1:VCPU=4 b1:VCPU=4 <=a1+b1>"]
     ),
     "no more parts than two": Row(
         "cn1\n  a  VCPU=4\n  b  VCPU=4\n  c  VCPU=4", wants("VCPU=9/"), 0
     ),
-    "three parts": Row("cn1\n  a  VCPU=4\n  b  VCPU=4\n  c  VCPU=4", wants("VCPU=9/parts:3"), 1),
     # The host before it has enough in total, but not in multiples of the step.
     "the parts of the second host": Row(
         "cn1\n  a  VCPU=5\n  b  VCPU=5\ncn2\n  c  VCPU=3\n  d  VCPU=6",
         wants("VCPU=9/step:3"),
         ["c:VCPU=3 d:VCPU=6 <=c+d>"],
     ),
-    "a trait of the larger part": Row(
-        TWO_NODES, wants("VCPU=5/ HW_NUMA_ROOT"), ["a1:VCPU=5 <=a1>"]
-    ),
-    "a larger set for its traits": Row(
-        TWO_NODES, wants("VCPU=5/ CUSTOM_SLOW"), ["a1:VCPU=4 b1:VCPU=1 <=a1+b1>"]
-    ),
-    # Three give five each; with one that gives in steps of three, each gives three.
-    "a part does although no set with one less does": Row(
-        """
-        cn1  MEMORY_MB=1024
-          a  VCPU=5
-          b  VCPU=5
-          c  VCPU=5
-          d  VCPU=5(step:3)
-          e  VCPU=5(step:3)
-        cn2  MEMORY_MB=1024
-          v  VCPU=5(step:3)
-          w  VCPU=5(step:3)
-          x  VCPU=5
-          y  VCPU=5
-          z  VCPU=5
-        """,
-        wants("VCPU=15/parts:5"),
-        ["a:VCPU=5 b:VCPU=5 c:VCPU=5 <=a+b+c>", "x:VCPU=5 y:VCPU=5 z:VCPU=5 <=x+y+z>"],
-    ),
-    # cn1's first node has six for both groups.
-    "one gives all only beside what others take": Row(
-        TWO_NODES,
-        wants("VCPU=5/; _A VCPU=2 HW_NUMA_ROOT"),
-        ["a1:VCPU=3 b1:VCPU=4 <=a1+b1 _A=a1>"],
-    ),
-    "what others take is left out": Row(
-        TWO_NODES,
-        wants("VCPU=8/; _A VCPU=2 HW_NUMA_ROOT"),
-        ["a1:VCPU=6 b1:VCPU=4 <=a1+b1 _A=a1>"],
-    ),
-    "relations name all providers of a split": Row(
-        "cn1\n  a  VCPU=4\n  b  VCPU=4\n  c  VCPU=4",
-        wants("VCPU=8/; _A VCPU=1", apart="'' _A at provider"),
-        [
-            "a:VCPU=1 b:VCPU=4 c:VCPU=4 <=b+c _A=a>",
-            "a:VCPU=4 b:VCPU=1 c:VCPU=4 <=a+c _A=b>",
-            "a:VCPU=4 b:VCPU=4 c:VCPU=1 <=a+b _A=c>",
-        ],
-    ),
-    # v can give all by itself, but is beside m; with a part of the host, that is above all of them.
-    "a larger set for a relation": Row(
-        "t1  CUSTOM_VF=3\n  m  MEMORY_MB=4\n  v  CUSTOM_VF=10",
-        wants("_B MEMORY_MB=1; _X CUSTOM_VF=8/", together="_X _B at subtree"),
-        ["m:MEMORY_MB=1 t1:CUSTOM_VF=1 v:CUSTOM_VF=7 <_B=m _X=t1+v>"],
-    ),
     # --- Sharing providers
     "a pool without the forbidden trait": Row(
         RACKS,
         "resources=VCPU:1,DISK_GB:10&required=!CUSTOM_X",
         ["host1:VCPU=1 pool1:DISK_GB=10 <=host1+pool1>"],
-    ),
-    "a pool without the forbidden trait, in a group": Row(
-        RACKS,
-        "resources=VCPU:1&resources_D=DISK_GB:10&required_D=!CUSTOM_X",
-        ["host1:VCPU=1 pool1:DISK_GB=10 <=host1 _D=pool1>"],
     ),
     "a pool with the trait": Row(
         RACKS,
@@ -298,15 +184,6 @@ ROWS = {
         "resources=VCPU:1,DISK_GB:10",
         ["host2:VCPU=1 pool2:DISK_GB=10 <=host2+pool2>"],
     ),
-    "groups that differ in what they may not be in": Row(
-        """
-        host1  VCPU=8  @A @B
-        pool1  DISK_GB=100  MISC_SHARES_VIA_AGGREGATE  @A
-        pool2  DISK_GB=100  MISC_SHARES_VIA_AGGREGATE  @B
-        """,
-        "resources_a=DISK_GB:1&resources_b=DISK_GB:1&member_of_b=!<agg:A>&group_policy=isolate",
-        ["pool1:DISK_GB=1 pool2:DISK_GB=1 <_a=pool1 _b=pool2>"],
-    ),
     # --- A dead end and a solution that differ in one thing only
     # Of 6 and 7, one less is 5 and 7, into which two of 4 and two of 2 do not go; or 6 and 6.
     "what was taken of each device": Row(
@@ -314,20 +191,6 @@ ROWS = {
         "resources_A=VGPU:1&resources_B=VGPU:4&resources_C=VGPU:4&resources_D=VGPU:2"
         "&resources_E=VGPU:2&group_policy=none",
         4,
-    ),
-    # The host itself is needed by C or D. So B has to be `under`, which only `right` is above.
-    "where a subtree has begun": Row(
-        """
-        host       VGPU=1  CUSTOM_X  CUSTOM_Y
-          left     PCPU=1
-          right    PCPU=1
-            under  VGPU=1  CUSTOM_X
-          spare    VGPU=1  CUSTOM_Y
-        """,
-        "resources_A=PCPU:1&resources_B=VGPU:1&required_B=CUSTOM_X"
-        "&resources_C=VGPU:1&required_C=CUSTOM_Y&resources_D=VGPU:1&required_D=CUSTOM_Y"
-        "&group_policy=none&same_subtree=_A,_B",
-        2,
     ),
     # The first host has PCPU for both in `a` and nowhere for the rest; the second is the reverse.
     **{
@@ -349,58 +212,6 @@ ROWS = {
             12,
         )
         for first in (1, 2)
-    },
-    # `ram` with the trait is needed by A or B. So the trait has to come with the VCPU.
-    "which traits are there already": Row(
-        """
-        host
-          plain     VCPU=1
-          special   VCPU=1       CUSTOM_X
-          ram0      MEMORY_MB=1
-          ram1      MEMORY_MB=1  CUSTOM_X  CUSTOM_Y
-          ram2      MEMORY_MB=1  CUSTOM_Y
-          disk0     DISK_GB=1
-          disk1     DISK_GB=1
-        """,
-        "resources=VCPU:1,MEMORY_MB:1,DISK_GB:1&required=CUSTOM_X"
-        "&resources_A=MEMORY_MB:1&required_A=CUSTOM_Y"
-        "&resources_B=MEMORY_MB:1&required_B=CUSTOM_Y&group_policy=none",
-        4,
-    ),
-    # A needs the one of the two that B may have as well: together they have room.
-    "groups that ask for the same in several ways": Row(
-        "host\n  one    VGPU=1  CUSTOM_X\n  other  VGPU=1",
-        "resources_A=VGPU:1&required_A=CUSTOM_X&resources_B=VGPU:1&group_policy=none",
-        1,
-    ),
-    # Each device does for one of the groups only, in each host for another.
-    "a device does for one group here, for another there": Row(
-        """
-        first
-          a1  VGPU=3
-          b1  VGPU=1
-        second
-          a2  VGPU=1
-          b2  VGPU=3
-        third
-          a3  VGPU=1(used:1)
-          b3  VGPU=4
-        """,
-        "resources_A=VGPU:1&resources_B=VGPU:2&resources_C=VGPU:1&group_policy=none",
-        5,
-    ),
-    # --- A group without resources (spec/allocation-candidates.md 5.2): its tree must only exist
-    **{
-        f"a group without resources in {tree}": Row(
-            "host  VCPU=4\n  numa  HW_NUMA_ROOT\nother  VCPU=4",
-            f"resources=VCPU:1&required_N=HW_NUMA_ROOT&in_tree_N={tree}&same_subtree=_N",
-            due,
-        )
-        for tree, due in (
-            ("<rp:host>", ["host:VCPU=1 <=host _N=numa>"]),
-            ("<rp:other>", ["host:VCPU=1 <=host _N=numa>"]),
-            ("<unknown>", []),
-        )
     },
 }
 

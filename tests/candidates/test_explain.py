@@ -200,10 +200,6 @@ ROWS = {
             " fits. Without VCPU 8, 1 host fits.",
         },
     ),
-    # 100 GB are free where nobody fits, and the pool of the others has 60.
-    "a pool counts for the hosts that it serves": Row(
-        SERVED.format("used:8"), wants("VCPU=4 DISK_GB=50"), {"verdict": "used_up"}
-    ),
     "a pool that serves one that fits": Row(
         SERVED.format("used:5"), wants("VCPU=3 DISK_GB=50"), {"verdict": "fits"}
     ),
@@ -291,18 +287,6 @@ ROWS = {
             "left": [3, 2, 1, 1, 0, 0],
         },
     ),
-    # A group with only a forbidden trait matches nothing in a query, and something in a request.
-    "a query is read as Placement reads it": Row(
-        FLEET,
-        {
-            "query": "resources_A=VCPU:1&required_B=!CUSTOM_FAST&same_subtree=_A,_B"
-            "&group_policy=none"
-        },
-        {"fit": 0},
-    ),
-    "a request with the same words": Row(
-        FLEET, wants("_A VCPU=1; _B !CUSTOM_FAST", together="_A _B at subtree"), {"fit": 1}
-    ),
     # --- Shortages, and the nearest hosts
     "used": shortage("VCPU=16(used:12)", 8, 4, "used"),
     "capacity": shortage("VCPU=4", 8, 4, "capacity"),
@@ -311,92 +295,17 @@ ROWS = {
     "step_size": shortage("VCPU=16(step:5)", 8, 5, "step_size"),
     "min_unit before step_size": shortage("VCPU=16(step:4,min:8)", 7, 0, "min_unit"),
     "no inventory": shortage("MEMORY_MB=4", 8, 0, "no_inventory"),
-    # 9 of the first, 10 of the second; nothing fits even with nothing used.
-    "the largest amount among several steps": Row(
-        "cn1  VCPU=16(step:3,used:5)\ncn2  VCPU=16(step:5,min:10,used:4)\n"
-        "cn3  VCPU=16(step:7,used:8)",
-        wants("VCPU=13"),
-        {"drop": {VCPU: (3, 10)}, "nearest": {f"cn{n}": [VCPU] for n in (1, 2, 3)}},
-    ),
     "groups share one provider": Row(
         FLEET,
         wants("_A VCPU=12; _B VCPU=8"),
         {"drop": {A_VCPU: (1, 8), "/groups/_B/resources/VCPU": (1, 4)}, "split": None},
     ),
-    # cn3 lacks a tenth of its memory; cn1 and cn2 half of their processors or more.
-    "the nearest lack least": Row(
-        "cn1  VCPU=4  MEMORY_MB=100\ncn2  VCPU=2  MEMORY_MB=100\ncn3  VCPU=8  MEMORY_MB=90\n"
-        "cn4  VCPU=1  MEMORY_MB=1",
-        wants("VCPU=8 MEMORY_MB=100"),
-        {"nearest": {"cn3": [MEMORY], "cn1": [VCPU], "cn2": [VCPU]}, "reason": [("capacity", 90)]},
-    ),
-    # No pair helps, so the largest sets of atoms that fit are sought.
-    "hosts that lack many atoms": Row(
-        "cn1  VCPU=8\ncn2  MEMORY_MB=1",
-        wants("VCPU=8 MEMORY_MB=9 DISK_GB=5 CUSTOM_FAST CUSTOM_SLOW"),
-        {
-            "drop": {},
-            "nearest": {
-                "cn1": [MEMORY, "/groups//resources/DISK_GB", TRAIT, "/groups//required/1"],
-                "cn2": [VCPU, MEMORY, "/groups//resources/DISK_GB", TRAIT, "/groups//required/1"],
-            },
-        },
-    ),
-    # numa1 has more, but not the trait.
-    "the best provider meets the other conditions": Row(
-        "cn1\n  numa0  VCPU=4  CUSTOM_FAST\n  numa1  VCPU=6",
-        wants("_A VCPU=8 CUSTOM_FAST"),
-        {"best": [("numa0", 4)]},
-    ),
-    # Neither the first nor the last, nor the one with most capacity.
-    "the best provider has most to give": Row(
-        "cn1  DISK_GB=1\n  numa0  VCPU=9(used:8)\n  numa1  VCPU=7(used:1)\n  numa2  VCPU=8(used:4)",
-        wants("VCPU=7 DISK_GB=1"),
-        {"best": [("numa1", 6)]},
-    ),
-    # n has enough, on a provider with the wrong trait; m has nothing.
-    "a condition is nearer than all of a class": Row(
-        "m  VCPU=1\nn  VCPU=1\n  n_numa0  PCPU=12  CUSTOM_SLOW",
-        wants("PCPU=4 !CUSTOM_SLOW"),
-        {"nearest": {"n": [TRAIT], "m": ["/groups//resources/PCPU"]}},
-    ),
-    # The only provider of DISK_GB has enough, but meets neither condition; the root meets both.
-    "a class is lacked for its provider's traits": Row(
-        "cn1  VCPU=1  CUSTOM_FAST\n  disk  DISK_GB=9  CUSTOM_SLOW",
-        wants("_A DISK_GB=4 !CUSTOM_SLOW CUSTOM_FAST"),
-        {"reason": [("conditions", 0)], "unmet": [A_TRAIT, "/groups/_A/required/1"]},
-    ),
     # There is enough for either group, and not for both.
     "exactly free is not used": Row(
         "cn1  VCPU=9(used:5)", wants("_A VCPU=4; _B VCPU=4"), {"reason": [("conditions", 0)]}
     ),
-    # cn2 misses one atom and cn1 two, but it is cn1 that the request names.
-    "a named host comes first": Row(
-        "cn1  VCPU=3  MEMORY_MB=1\ncn2  VCPU=4  MEMORY_MB=9",
-        wants("VCPU=4 MEMORY_MB=8", host={"in": ["cn1"]}),
-        {"nearest": {"cn1": [VCPU, MEMORY], "cn2": ["/host/in"]}},
-    ),
     # --- Splits
     "a split would fit": splitting(NODES, wants("VCPU=7 MEMORY_MB=12 DISK_GB=1"), 1),
-    "a split of a named group": splitting(NODES, wants("_A VCPU=7 MEMORY_MB=12; _D DISK_GB=1"), 1),
-    "a split apart from its own tree": splitting(
-        NODES, wants("_A VCPU=7 MEMORY_MB=12; _D DISK_GB=1", apart="_A _D at tree"), 0
-    ),
-    "no split where something fits": splitting(NODES, wants("VCPU=4"), None),
-    "no split of a class of two groups": splitting(NODES, wants("_A VCPU=7; _B VCPU=1"), None),
-    "parts of one group need not be apart": splitting(
-        NODES, wants("_A VCPU=7; _D DISK_GB=1", apart="_A _D at provider"), 1
-    ),
-    # The host has too little disk itself, and the pool has enough.
-    "a split next to what a pool shares": splitting(
-        "cn1  DISK_GB=1  @A\n  numa0  VCPU=4\n  numa1  VCPU=4\n"
-        "pool  DISK_GB=100  MISC_SHARES_VIA_AGGREGATE  @A",
-        wants("VCPU=7 DISK_GB=10"),
-        1,
-    ),
-    "classes of a group from different providers": splitting(
-        "cn1  DISK_GB=10\n  numa0  VCPU=4", wants("_A VCPU=1 DISK_GB=1"), 1
-    ),
     # In steps of three; one node alone may give any amount.
     "a smaller amount may be split too": Row(
         "cn1\n  numa0  VCPU=5\n  numa1  VCPU=4",
@@ -416,15 +325,6 @@ ROWS = {
         {"fit": 2},
     ),
     # --- Relations, and drains
-    "a relation is an atom": Row(
-        "cn1\n  numa0  VCPU=4  HW_NUMA_ROOT\n    gpu0  VGPU=1\n  numa1  MEMORY_MB=8  HW_NUMA_ROOT",
-        wants("_A VGPU=1; _B MEMORY_MB=8", together="_A _B at HW_NUMA_ROOT"),
-        {
-            "texts": ["VGPU 1 for _A", "MEMORY_MB 8 for _B", "together at HW_NUMA_ROOT: _A, _B"],
-            "left": [1, 1, 0],
-            "alone": [1, 1, None],
-        },
-    ),
     # One provider serves both groups on every host that fits, so "subtree" says nothing.
     "a relation without effect": Row(FLAT, SUBTREE, {"warnings": ["/together/0"]}),
     "a relation with effect": Row(
@@ -454,22 +354,11 @@ ROWS = {
             "drop": {"/drains": (1, None)},
         },
     ),
-    "what helps beside drains": Row(
-        "cn1  VCPU=4  !d\ncn2  VCPU=2",
-        wants("VCPU=4"),
-        {
-            "summary": "No host fits now; 1 would without drains."
-            " With VCPU 2 instead of 4, 1 host fits."
-        },
-    ),
     # --- What no host could hold. Everything is used, but it would be in vain to release it.
     "no provider can": impossible(
         wants("PGPU=3"),
         "No provider can give 3 PGPU at once; the most is 1. One host has 3 on 3 providers: use"
         " several groups, or split it.",
-    ),
-    "nor can several": impossible(
-        wants("PGPU=4"), "No provider can give 4 PGPU at once; the most is 1."
     ),
     "no provider has": impossible(wants("VGPU=1"), "No provider has VGPU."),
     "no provider has both": impossible(
@@ -490,12 +379,6 @@ ROWS = {
     "no such host": impossible(
         wants("VCPU=1", host={"in": ["gpu99"]}),
         'No host meets "on gpu99". There is no provider gpu99.',
-    ),
-    "no host has the trait": impossible(
-        wants("VCPU=1 HW_CPU_X86_AVX2"), 'No host meets "trait HW_CPU_X86_AVX2".'
-    ),
-    "the nearest host is described with nothing used": Row(
-        DEVICES.replace("PGPU=1", "PGPU=2"), wants("PGPU=3"), {"reason": [("capacity", 2)]}
     ),
 }
 

@@ -146,16 +146,6 @@ POOLED = f"""
     pool1  DISK_GB=3  {SHARES}  @A
     pool2  DISK_GB=9  {SHARES}  @B
 """
-NUMA = """
-    cn1
-      numa1  VCPU=3  MEMORY_MB=4
-      numa2  VCPU=3  MEMORY_MB=4
-    cn2
-      numa3  VCPU=3  MEMORY_MB=2
-      numa4  VCPU=1  MEMORY_MB=9
-"""
-#: cpus and disks share with cn1, and not with each other.
-BETWEEN = f"cn1  @A  @B\ncpus  VCPU=3  {SHARES}  @A\ndisks  DISK_GB=8  {SHARES}  @B\n"
 #: The rack has the disks, and neither the processors nor the host that they serve.
 RACK_OF_DISKS = f"""
     cn1     @A
@@ -167,7 +157,6 @@ RACK_OF_DISKS = f"""
 #: its part, which is the pool's own. Found by brute force, with BERTH_SEED=1 BERTH_EFFORT=15.
 DIVIDED = f"cn2  @A\npool  VCPU=7  {SHARES}  @A\n  part  VCPU=3"
 DISK_FIRST, ONE_DISK = wants("DISK_GB=1 VCPU=1"), wants("VCPU=1 DISK_GB=1")
-ONE_NODE, SPLIT = wants("_A VCPU=1 MEMORY_MB=2"), wants("_A VCPU=4/parts:2")
 RACK = {"within": "rack"}
 
 
@@ -184,20 +173,10 @@ def per(**most: int) -> Body:
         # 3 of the 4 that cn1 and cn2 may have.
         (POOLED, ONE_DISK, per(host=2), 7),
         (POOLED, ONE_DISK, per(host=1), 4),
-        (POOLED, ONE_DISK, per(host=2, rack=1), 2),
         (POOLED, ONE_DISK, RACK, 8),
         (POOLED, ONE_DISK, per(host=1) | RACK, 2),
         (POOLED, ONE_DISK, {"within": "host"}, 4),
-        (NUMA, ONE_NODE, {}, 6),
-        (NUMA, ONE_NODE, per(host=3), 5),
-        (NUMA, ONE_NODE, {"within": "host"}, 4),
-        (NUMA, SPLIT, {}, 2),
-        (NUMA, SPLIT, per(host=1), 2),
-        (NUMA, SPLIT, {"within": "host"}, 1),
-        (BETWEEN, ONE_DISK, {}, 3),
-        (BETWEEN, ONE_DISK, per(host=2), 2),
         (RACK_OF_DISKS, DISK_FIRST, RACK, 7),
-        (RACK_OF_DISKS, ONE_DISK, per(host=1), 1),
         (RACK_OF_DISKS, DISK_FIRST, per(host=1), 1),
         (DIVIDED, wants("VCPU=4/min:2,parts:2"), per(host=1), 2),
     ],
