@@ -16,10 +16,15 @@ _NEWEST_SHARE = 0.35
 
 
 class Dice:
-    """Throws of the kinds that histories need."""
+    """Throws of the kinds that histories need.
 
-    def __init__(self, seed: str) -> None:
+    Args:
+        since: the oldest minor number of a microversion that is thrown.
+    """
+
+    def __init__(self, seed: str, since: int = 0) -> None:
         self._random = random.Random(seed)
+        self._since = since
 
     def chance(self, probability: float) -> bool:
         """True with the given probability."""
@@ -52,4 +57,4 @@ class Dice:
 
     def minor(self, since: int = 0, until: int = _MINOR_MAX) -> int:
         """The minor number of a microversion between the two, now and then the newest."""
-        return until if self.chance(_NEWEST_SHARE) else self.between(since, until)
+        return until if self.chance(_NEWEST_SHARE) else self.between(max(since, self._since), until)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,9 @@ from compare.wire import Answer
 Amounts = dict[str, dict[str, int]]
 #: A JSON object as it was parsed: what it holds is looked at with care.
 Object = dict[str, Any]
+
+#: As many candidates of an answer can be claimed later.
+_OFFERS = 20
 
 _PROVIDER_PATH = re.compile(r"/resource_providers/([^/]+)(?:/(\w+)(?:/([^/]+))?)?$")
 _CONSUMER_PATH = re.compile(r"/allocations/([^/]+)$")
@@ -49,11 +52,20 @@ class Consumer:
 
 
 class Picture:
-    """The world as the history has seen it."""
+    """The world as the history has seen it.
 
-    def __init__(self, token: str) -> None:
-        #: In every name of this history, and of no other.
+    Args:
+        token: in every name of this history, and of no other.
+        few: the number of its own consumers, if none of them becomes stale.
+        shared: consumers that other histories write too.
+    """
+
+    def __init__(self, token: str, *, few: int = 31, shared: Sequence[str] = ()) -> None:
         self.token = token
+        self.few = few
+        self.shared = shared
+        #: What the last answers with candidates offered.
+        self.offers: list[Amounts] = []
         self.providers: dict[str, Provider] = {}
         self.consumers: dict[str, Consumer] = {}
         self.traits: dict[str, None] = {}
@@ -101,6 +113,8 @@ class Picture:
             self._learn_reshape(asked)
         elif match := _NAME_PATH.match(path):
             self._learn_name(step, match[1], match[2], asked)
+        elif path == "/allocation_candidates":
+            self.offers = [amounts_in(offer) for offer in answered["allocation_requests"][:_OFFERS]]
         elif path == "/resource_classes" and step.method == "POST":
             self.classes[str(asked.get("name"))] = None
 

@@ -73,9 +73,11 @@ def provider_uuid(dice: Dice, picture: Picture) -> str:
 
 def consumer_uuid(dice: Dice, picture: Picture) -> str:
     """The uuid of a consumer that holds something, or of a new one."""
+    if picture.shared and dice.chance(0.2):
+        return dice.one_of(picture.shared)
     if picture.consumers and dice.chance(0.5):
         return dice.one_of(list(picture.consumers))
-    few = uid(f"{picture.token}-consumer-{dice.between(0, 30)}")
+    few = uid(f"{picture.token}-consumer-{dice.between(1, picture.few)}")
     return dice.fresh_uuid() if picture.is_stale(few) else few
 
 
@@ -407,10 +409,13 @@ def claim_body(
 
 
 def _claimed(dice: Dice, picture: Picture) -> Amounts:
-    """What to claim: something of one or two providers that have inventory, or nothing."""
+    """What to claim: a candidate, something of one or two providers that have inventory, or
+    nothing."""
     stocked = [each for each in picture.providers.values() if each.inventories]
     if not stocked or dice.chance(0.06):
         return {}
+    if picture.offers and dice.chance(0.3):
+        return dice.one_of(picture.offers)
     amounts: Amounts = {}
     for provider in dice.some_of(stocked, 1, 2):
         names = dice.some_of(list(provider.inventories), 1, 2)

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from tests.proof.history import (
+    ROOT,
     ConsumerSight,
     Held,
     ProviderSight,
@@ -29,8 +31,24 @@ _REASONS: tuple[tuple[re.Pattern[str], Why], ...] = (
         re.compile(rf"Inventory for .* on resource provider '{_UUID}[^']*' invalid"),
         Why.NO_INVENTORY,
     ),
+    (
+        re.compile(rf"Unable to delete inventory .* on resource provider '{_UUID}' in use"),
+        Why.IN_USE,
+    ),
+    (
+        re.compile(rf"resource provider {_UUID} has inventory of \w+ already"),
+        Why.HAS_INVENTORY,
+    ),
+    (re.compile(r"No inventory of class \w+ found for delete: No inventory"), Why.NO_INVENTORY),
+    (re.compile(rf"No inventory record .* for resource provider {_UUID}"), Why.NO_INVENTORY),
     (re.compile(rf"for resource provider '{_UUID}' that does not exist"), Why.ABSENT),
     (re.compile(rf"No resource provider with uuid {_UUID} found"), Why.ABSENT),
+)
+
+#: What a refusal says of names, trees and numbers.
+_NOT_JUDGED: Final = re.compile(
+    "already exists|has child resource providers|[Nn]o such (trait|resource class)"
+    "|Unknown resource class|Unable to (save|create) resource provider|greater than total"
 )
 
 #: What a refusal says for a consumer that has changed between check and commit.
@@ -56,12 +74,12 @@ def refusal(answer: Answer, of: str | None) -> Refusal:
     detail = str(error["detail"]).replace("\n", " ")
     for pattern, reason in _REASONS:
         if found := pattern.search(detail):
-            return Refusal(reason, found[1])
+            return Refusal(reason, found[1] if found.groups() else of)
     if answer.status == 404 and "No allocations" in detail:
         return Refusal(Why.ABSENT)
     if _RACE in detail:
         return Refusal(Why.CONSUMER_RACE)
-    return Refusal(Why.OTHER, detail)
+    return Refusal(Why.NOT_JUDGED if _NOT_JUDGED.search(detail) else Why.OTHER, detail)
 
 
 def is_told_to_come_back(answer: Answer) -> bool:
@@ -119,12 +137,26 @@ def of_usages(provider: str, body: Any) -> Sights:
 
 def of_inventories(provider: str, body: Any) -> Sights:
     """`GET` or `PUT /resource_providers/{uuid}/inventories`."""
-    capacities = frozenset(
-        (name, int((inventory["total"] - inventory["reserved"]) * inventory["allocation_ratio"]))
-        for name, inventory in body["inventories"].items()
-    )
     generation = body["resource_provider_generation"]
-    return (ProviderSight(provider, generation, capacities=capacities, whole=True),)
+    stock = capacities(body["inventories"])
+    return (ProviderSight(provider, generation, capacities=stock, whole=True),)
+
+
+def of_inventory(provider: str, name: str, body: Any) -> Sights:
+    """`GET /resource_providers/{uuid}/inventories/{name}`."""
+    generation = body["resource_provider_generation"]
+    return (ProviderSight(provider, generation, capacities=capacities({name: body})),)
+
+
+def capacities(records: Mapping[str, Any]) -> frozenset[tuple[str, int]]:
+    """The capacities of inventories, as they are sent or shown."""
+    return frozenset((name, capacity(record)) for name, record in records.items())
+
+
+def capacity(record: Mapping[str, Any]) -> int:
+    """The capacity of one inventory."""
+    free = record["total"] - record.get("reserved", 0)
+    return int(free * record.get("allocation_ratio", 1.0))
 
 
 def of_traits(provider: str, body: Any) -> Sights:
@@ -141,12 +173,26 @@ def of_aggregates(provider: str, body: Any) -> Sights:
 
 def of_provider(provider: str, body: Any) -> Sights:
     """`GET /resource_providers/{uuid}`."""
-    return (ProviderSight(provider, body["generation"], parent=body["parent_provider_uuid"]),)
+    parent = body["parent_provider_uuid"] or ROOT
+    return (ProviderSight(provider, body["generation"], parent=parent),)
+
+
+def of_providers(body: Any) -> Sights:
+    """`GET /resource_providers`: those that it shows."""
+    return tuple(
+        sight for each in body["resource_providers"] for sight in of_provider(each["uuid"], each)
+    )
 
 
 def of_candidates(body: Any) -> Sights:
-    """`GET /allocation_candidates`: each provider in its summaries."""
-    return tuple(
+    """`GET /allocation_candidates`: each provider in its summaries, and that it has what it is
+    offered for."""
+    most: dict[tuple[str, str], int] = {}
+    for offer in body["allocation_requests"]:
+        for provider, name, amount in held_in(offer):
+            most[provider, name] = max(most.get((provider, name), 0), amount)
+    rooms = (ProviderSight(uuid, room=(name, amount)) for (uuid, name), amount in most.items())
+    summaries = (
         ProviderSight(
             provider,
             used=frozenset((name, of["used"]) for name, of in summary["resources"].items()),
@@ -155,15 +201,22 @@ def of_candidates(body: Any) -> Sights:
             ),
             whole=True,
             traits=frozenset(summary["traits"]),
-            parent=summary["parent_provider_uuid"],
+            parent=_parent_in(summary),
         )
         for provider, summary in body["provider_summaries"].items()
     )
+    return (*rooms, *summaries)
+
+
+def _parent_in(summary: Mapping[str, Any]) -> str | None:
+    """Below 1.29 a summary does not show it."""
+    return summary["parent_provider_uuid"] or ROOT if "parent_provider_uuid" in summary else None
 
 
 def of_offers(provider: str, name: str, amount: int, body: Any) -> Sights:
-    """`GET /allocation_candidates` for an amount of one class in the tree of a provider: providers
-    in the response have that much free; if this provider is missing, it has not."""
+    """`GET /allocation_candidates` for an amount of one class in the tree of a provider: if this
+    provider is missing, it does not have that much free."""
     offered = {uuid for request in body["allocation_requests"] for uuid in request["allocations"]}
-    room = tuple(ProviderSight(uuid, room=(name, amount)) for uuid in sorted(offered))
-    return room if provider in offered else (*room, ProviderSight(provider, no_room=(name, amount)))
+    if provider in offered:
+        return ()
+    return (ProviderSight(provider, no_room=(name, amount)),)

@@ -25,12 +25,11 @@ from tests.proof.history import (
     Operation,
     Outcome,
     ProviderSight,
-    aggregate_uuid,
 )
 from tests.servers.statements import connected, run
 
 #: What every worker and a fresh application are asked, to see whether their indexes agree.
-QUERIES: Final = (
+_QUERIES: Final = (
     "resources=VCPU:1",
     "resources=MEMORY_MB:1",
     "resources=VCPU:1,MEMORY_MB:4,DISK_GB:5",
@@ -38,10 +37,10 @@ QUERIES: Final = (
     *(f"resources=VCPU:1&required={trait}" for trait in TRAITS),
     *(f"resources=VCPU:1&required=!{trait}" for trait in TRAITS),
     *(f"resources=VCPU:1&root_required={trait}" for trait in TRAITS),
-    *(f"resources=VCPU:1&member_of={aggregate_uuid(number)}" for number in (1, 2, 3)),
-    *(f"resources=MEMORY_MB:1&member_of=!{aggregate_uuid(number)}" for number in (1, 2, 3)),
-    f"resources=VCPU:1&member_of=in:{aggregate_uuid(2)},{aggregate_uuid(3)}",
 )
+
+#: Aggregates of which members are asked for.
+_AGGREGATES_MAX: Final = 4
 
 _STOCK: Final = text("""
     SELECT rp.uuid, rc.name, (i.total - i.reserved) * i.allocation_ratio
@@ -94,11 +93,10 @@ def _capacity_faults(
     """Only inventories that were reduced may be over capacity, by no more than they once had."""
     most: dict[_Place, float] = {}
     written = [
-        (write.provider, write.capacities)
+        (write.provider, write.stock(frozenset()))
         for operation in history.operations
         if operation.outcome is not Outcome.REFUSED
         for write in operation.providers
-        if write.capacities is not None
     ]
     begun = [(provider, begin.capacities) for provider, begin in history.begin.items()]
     for provider, stock in (*begun, *written):
@@ -183,10 +181,23 @@ def index_differences(connection: wire.Connection, client: Client) -> list[str]:
     """The queries to which a worker's response differs from that of a new index."""
     return [
         query
-        for query in QUERIES
+        for query in (*_QUERIES, *_of_aggregates(client))
         if in_order(connection.ask("GET", f"/allocation_candidates?{query}").body)
         != in_order(client.get(f"/allocation_candidates?{query}").json)
     ]
+
+
+def _of_aggregates(client: Client) -> Iterator[str]:
+    providers = client.get("/resource_providers").json["resource_providers"]
+    members = [
+        client.get(f"/resource_providers/{one['uuid']}/aggregates").json for one in providers
+    ]
+    some = sorted({uuid for each in members for uuid in each["aggregates"]})[:_AGGREGATES_MAX]
+    for uuid in some:
+        yield f"resources=VCPU:1&member_of={uuid}"
+        yield f"resources=MEMORY_MB:1&member_of=!{uuid}"
+    if len(some) > 1:
+        yield f"resources=VCPU:1&member_of=in:{some[0]},{some[1]}"
 
 
 def in_order(candidates: Any) -> Any:

@@ -424,7 +424,7 @@ class _Check:
 
     def _story(self, about: str, stuck: Stuck[S, _Part]) -> str:
         before = _distinct(event.what.operation for event in stuck.order)
-        what = "consumer" if about.startswith("c") else "provider"
+        what = "consumer" if isinstance(stuck.state, ConsumerState) else "provider"
         reasons = [f"{short(about)} is then {stuck.state}, and none of these can be next:"]
         for event in sorted(stuck.waiting, key=lambda event: event.end):
             # Events of consumers have rules of consumers, which no type says here.

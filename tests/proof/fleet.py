@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tests.proof.history import Begin, aggregate_uuid, provider_uuid
+from tests.proof.history import ROOT, Begin, aggregate_uuid, provider_uuid
 from tests.proof.wire import Answer, Connection
 
 SHARES: Final = "MISC_SHARES_VIA_AGGREGATE"
 
 #: Traits that clients give and take.
-TRAITS: Final = ("HW_CPU_X86_AVX", "HW_CPU_X86_AVX2", "STORAGE_DISK_SSD")
+TRAITS: Final = ("HW_CPU_X86_AVX2", "STORAGE_DISK_SSD", SHARES)
 
 HOSTS: Final = tuple(provider_uuid(number) for number in range(1, 7))
 NODES: Final = tuple(provider_uuid(10 * host + node) for host in range(1, 7) for node in (1, 2))
@@ -33,16 +33,34 @@ STOCK: Final[Mapping[str, tuple[str, int]]] = {
 _SHARED: Final = aggregate_uuid(1)
 
 
+def name_of(uuid: str) -> str:
+    """The name of a provider."""
+    return f"proof {uuid}"
+
+
+def _planned(uuid: str) -> Begin:
+    parent = provider_uuid(int(uuid[-12:]) // 10) if uuid in NODES else ROOT
+    traits = frozenset({SHARES} if uuid == POOL else ())
+    aggregates = frozenset({_SHARED} if uuid == POOL or uuid in HOSTS[:4] else ())
+    generation = 1 + bool(traits) + bool(aggregates)
+    return Begin(generation, frozenset({STOCK[uuid]}), traits, aggregates, parent)
+
+
+#: The fleet as it is made.
+PLANNED: Final = {uuid: _planned(uuid) for uuid in (*HOSTS, *NODES, POOL)}
+
+
 def build(connection: Connection) -> dict[str, Begin]:
     """Create the fleet; return the state of each provider."""
-    return {uuid: _build_one(connection, uuid) for uuid in (*HOSTS, *NODES, POOL)}
+    for uuid, begin in PLANNED.items():
+        _build_one(connection, uuid, begin)
+    return dict(PLANNED)
 
 
-def _build_one(connection: Connection, uuid: str) -> Begin:
-    begin = _planned(uuid)
+def _build_one(connection: Connection, uuid: str, begin: Begin) -> None:
     path = f"/resource_providers/{uuid}"
-    body: dict[str, Any] = {"uuid": uuid, "name": f"proof {uuid}"}
-    if begin.parent is not None:
+    body: dict[str, Any] = {"uuid": uuid, "name": name_of(uuid)}
+    if begin.parent != ROOT:
         body["parent_provider_uuid"] = begin.parent
     _done(connection.ask("POST", "/resource_providers", body))
     name, total = STOCK[uuid]
@@ -54,15 +72,6 @@ def _build_one(connection: Connection, uuid: str) -> Begin:
     for generation, (what, value) in enumerate(parts):
         change = {what: value, "resource_provider_generation": generation}
         _done(connection.ask("PUT", f"{path}/{what}", change))
-    return begin
-
-
-def _planned(uuid: str) -> Begin:
-    parent = provider_uuid(int(uuid[-12:]) // 10) if uuid in NODES else None
-    traits = frozenset({SHARES} if uuid == POOL else ())
-    aggregates = frozenset({_SHARED} if uuid == POOL or uuid in HOSTS[:4] else ())
-    generation = 1 + bool(traits) + bool(aggregates)
-    return Begin(generation, frozenset({STOCK[uuid]}), traits, aggregates, parent)
 
 
 def _done(answer: Answer) -> None:

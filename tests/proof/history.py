@@ -21,6 +21,9 @@ from typing import Final, Literal, NamedTuple
 #: The end of an operation whose answer never came.
 NEVER: Final = 1 << 62
 
+#: As the parent of a provider: it is a root.
+ROOT: Final = "none"
+
 #: As `seen` of a write that does not look at a generation.
 ANY: Final = "any"
 Seen = int | None | Literal["any"]
@@ -47,10 +50,13 @@ class Why(Enum):
     NO_ROOM = "not so much is free"
     NO_INVENTORY = "there is no such inventory"
     IN_USE = "it is in use"
+    HAS_INVENTORY = "there is such an inventory"
     ABSENT = "there is no such thing"
     NO_PLACE = "no place was found"
     CONSUMER_RACE = "somebody else wrote a consumer at the same time"
-    #: Anything else: nothing is concluded from it.
+    #: Of names, trees or numbers, which nothing here models: nothing is concluded from it.
+    NOT_JUDGED = "for a reason that is not judged"
+    #: Anything else.
     OTHER = "for another reason"
 
 
@@ -79,6 +85,7 @@ class ProviderWrite(NamedTuple):
     """A change of a provider itself; None leaves a part as it is.
 
     `steps`: the increments of its generation, without those for claims of the same request.
+    `one`: a resource class, and its new capacity, None if its inventory is deleted.
     """
 
     provider: str
@@ -89,8 +96,19 @@ class ProviderWrite(NamedTuple):
     aggregates: frozenset[str] | None = None
     parent: str | None = None
     life: Literal["created", "deleted"] | None = None
+    one: tuple[str, int | None] | None = None
     #: The generation that the answer told, if it did.
     answered: int | None = None
+
+    def stock(self, before: frozenset[tuple[str, int]]) -> frozenset[tuple[str, int]]:
+        """The capacities afterwards."""
+        if self.capacities is not None:
+            return self.capacities
+        if self.one is None:
+            return before
+        name, capacity = self.one
+        others = {(other, of) for other, of in before if other != name}
+        return frozenset(others if capacity is None else others | {(name, capacity)})
 
 
 class ConsumerSight(NamedTuple):

@@ -160,14 +160,12 @@ class ProviderWritten:
         return ProviderState(exists=True, parent=write.parent)
 
     def _changed(self, write: ProviderWrite | None, state: ProviderState) -> ProviderState | str:
-        capacities = state.capacities
-        if write is not None and write.capacities is not None:
-            capacities = write.capacities
+        capacities = write.stock(state.capacities) if write else state.capacities
         used = _added(state, dict(capacities), self.effect)
         if isinstance(used, str):
             return used
         after = state._replace(
-            generation=state.generation + self.effect.claimed + (write.steps if write else 0),
+            generation=state.generation + self.effect.claimed + _steps(write, state),
             capacities=capacities,
             used=used,
         )
@@ -196,6 +194,7 @@ class ProviderNotWritten:
             Why.NO_INVENTORY: self._no_inventory,
             Why.PROVIDER_MOVED: self._moved,
             Why.IN_USE: self._in_use,
+            Why.HAS_INVENTORY: lambda state: self._one() in dict(state.capacities),
             Why.ABSENT: lambda state: not state.exists,
         }
         right = judges.get(self.refusal.why)
@@ -211,6 +210,8 @@ class ProviderNotWritten:
         )
 
     def _no_inventory(self, state: ProviderState) -> bool:
+        if (name := self._one()) is not None:
+            return name not in dict(state.capacities)
         return not self.effect.named <= self._capacities(state).keys()
 
     def _moved(self, state: ProviderState) -> bool:
@@ -223,10 +224,14 @@ class ProviderNotWritten:
             kept = {}
         return any(amount and name not in kept for name, amount in state.used)
 
+    def _one(self) -> str | None:
+        """The only inventory that is written."""
+        write = self.effect.write
+        return write.one[0] if write is not None and write.one is not None else None
+
     def _capacities(self, state: ProviderState) -> dict[str, int]:
         write = self.effect.write
-        wanted = None if write is None else write.capacities
-        return dict(state.capacities if wanted is None else wanted)
+        return dict(state.capacities if write is None else write.stock(state.capacities))
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +260,13 @@ class ProviderSeen:
             and (sight.room is None or _has_room(state, *sight.room))
         )
         return state if agrees else f"it showed {_told(sight)}"
+
+
+def _steps(write: ProviderWrite | None, state: ProviderState) -> int:
+    """The increments of the generation: traits that stay the same make none (7.5)."""
+    if write is None or (write.traits is not None and write.traits == state.traits):
+        return 0
+    return write.steps
 
 
 def _added(

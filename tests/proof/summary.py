@@ -16,7 +16,10 @@ _ACCEPTED: Final = {
     ("PUT", "/resource_providers/{uuid}"),
     ("DELETE", "/resource_providers/{uuid}"),
     ("PUT", "/resource_providers/{uuid}/inventories"),
+    ("POST", "/resource_providers/{uuid}/inventories"),
     ("DELETE", "/resource_providers/{uuid}/inventories"),
+    ("PUT", "/resource_providers/{uuid}/inventories/{resource_class}"),
+    ("DELETE", "/resource_providers/{uuid}/inventories/{resource_class}"),
     ("PUT", "/resource_providers/{uuid}/traits"),
     ("PUT", "/resource_providers/{uuid}/aggregates"),
     ("PUT", "/allocations/{consumer_uuid}"),
@@ -33,6 +36,7 @@ _REFUSED: Final = {
     Why.CONSUMER_MOVED,
     Why.PROVIDER_MOVED,
     Why.IN_USE,
+    Why.HAS_INVENTORY,
     Why.ABSENT,
     Why.NO_PLACE,
 }

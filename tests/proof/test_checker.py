@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 
 import pytest
@@ -12,9 +11,8 @@ from hypothesis import strategies as st
 
 from tests.effort import scaled
 from tests.proof.checker import _Check, _Known, check
-from tests.proof.history import History, Operation, Refusal, Seen, Why, provider_uuid
+from tests.proof.history import History, Operation, Refusal, Why
 from tests.proof.told import (
-    CAPACITY,
     Simulation,
     claim,
     consumer_moved,
@@ -26,6 +24,7 @@ from tests.proof.told import (
     sees_offer,
     sees_provider,
     stock,
+    uuid,
 )
 
 RIGHT = {
@@ -270,50 +269,43 @@ SEEDS = st.integers(min_value=0, max_value=2**32)
 @settings(max_examples=scaled(100))
 def test_what_a_plain_model_did_is_accepted(seed: int) -> None:
     """However its clients overlapped, and whichever responses were lost."""
-    simulation = Simulation(random.Random(seed), steps=60, lost=0.1)
+    simulation = Simulation(seed, steps=60, lost=0.1)
     verdict = check(history(*simulation.operations, *simulation.end()))
     assert not verdict.faults, str(verdict)
 
 
-def lose(rng: random.Random, simulation: Simulation) -> list[Operation]:
+def lose(simulation: Simulation) -> list[Operation]:
     """Allocations are missing at the end."""
-    (one, *_) = [name for name in ("c1", "c2", "c3", "c4") if name in simulation.model.consumers]
-    del simulation.model.consumers[one]
+    del simulation.model.consumers[uuid(simulation.holders()[0])]
     return [*simulation.operations, *simulation.end()]
 
 
-def miscount(rng: random.Random, simulation: Simulation) -> list[Operation]:
-    """A generation is incremented once too often, or not at all."""
-    simulation.model.generation["a1"] += rng.choice((-1, 1))
+def miscount(simulation: Simulation) -> list[Operation]:
+    """A generation is incremented once too often."""
+    simulation.model.providers[uuid("a1")].generation += 1
     return [*simulation.operations, *simulation.end()]
 
 
-def double(rng: random.Random, simulation: Simulation) -> list[Operation]:
+def double(simulation: Simulation) -> list[Operation]:
     """A claim is accepted as new although the consumer exists."""
-    (one, *_) = [name for name in ("c1", "c2", "c3", "c4") if name in simulation.model.consumers]
-    again = claim((10_000, 10_001), {one: (None, "a1:1")})
+    again = claim((10_000, 10_001), {simulation.holders()[0]: (None, "a1:1")})
     return [*simulation.operations, *simulation.end(), again]
 
 
-def overdraw(rng: random.Random, simulation: Simulation) -> list[Operation]:
-    """A claim is accepted for more than the capacity."""
-    return [
-        *simulation.operations,
-        claim((0, 10_000), {"c7": (None, f"a1:{CAPACITY + 1}")}),
-    ]
+def overdraw(simulation: Simulation) -> list[Operation]:
+    """A claim is accepted for more than any inventory of the histories has."""
+    return [*simulation.operations, claim((0, 10_000), {"c7": (None, "a1:1000")})]
 
 
-def refuse(rng: random.Random, simulation: Simulation) -> list[Operation]:
+def refuse(simulation: Simulation) -> list[Operation]:
     """A small claim at the end is refused, although it fits."""
-    free = simulation.model.capacity["a1"] - simulation.model.used("a1")
-    wanted: dict[str, tuple[Seen, str]] = {"c7": (None, f"a1:{max(free, 1)}")}
-    if free < 1:
-        return double(rng, simulation)
-    late = claim((10_000, 10_001), wanted, no_room("a1"))
+    if (free := simulation.free("a1")) < 1:
+        return double(simulation)
+    late = claim((10_000, 10_001), {"c7": (None, f"a1:{free}")}, no_room("a1"))
     return [*simulation.operations, *simulation.end(), late]
 
 
-def look_back(rng: random.Random, simulation: Simulation) -> list[Operation]:
+def look_back(simulation: Simulation) -> list[Operation]:
     """A read at the end returns the initial state."""
     late = sees_provider((10_000, 10_001), "a1", 1)
     return [*simulation.operations, *simulation.end(), late]
@@ -321,7 +313,7 @@ def look_back(rng: random.Random, simulation: Simulation) -> list[Operation]:
 
 #: Each with how many answers may be lost: a write without an answer, which may come true at the
 #: very end, explains some of them, but never the last ones.
-MUTATIONS: list[tuple[Callable[[random.Random, Simulation], list[Operation]], float]] = [
+MUTATIONS: list[tuple[Callable[[Simulation], list[Operation]], float]] = [
     (lose, 0.0),
     (miscount, 0.0),
     (refuse, 0.0),
@@ -335,28 +327,26 @@ MUTATIONS: list[tuple[Callable[[random.Random, Simulation], list[Operation]], fl
 @given(seed=SEEDS)
 @settings(max_examples=scaled(25))
 def test_what_a_plain_model_did_not_do_is_found_out(
-    mutate: Callable[[random.Random, Simulation], list[Operation]], lost: float, seed: int
+    mutate: Callable[[Simulation], list[Operation]], lost: float, seed: int
 ) -> None:
     """Each history of the model with one such fault in it."""
-    rng = random.Random(seed)
-    simulation = Simulation(rng, steps=40, lost=lost)
-    assume(simulation.model.consumers and simulation.model.generation["a1"] > 1)
-    assert check(history(*mutate(rng, simulation))).faults
+    simulation = Simulation(seed, steps=60, lost=lost)
+    assume(simulation.holders() and simulation.generation("a1") > 1)
+    assert check(history(*mutate(simulation))).faults
 
 
 @pytest.mark.parametrize(("mutate", "lost"), MUTATIONS)
 @given(seed=SEEDS)
 @settings(max_examples=scaled(15))
 def test_a_provider_is_judged_alone_as_with_all_others(
-    mutate: Callable[[random.Random, Simulation], list[Operation]], lost: float, seed: int
+    mutate: Callable[[Simulation], list[Operation]], lost: float, seed: int
 ) -> None:
     """So that unexplained objects can be checked without all others."""
-    rng = random.Random(seed)
-    simulation = Simulation(rng, steps=40, lost=lost)
-    assume(simulation.model.consumers and simulation.model.generation["a1"] > 1)
-    known = _Known(history(*mutate(rng, simulation)))
+    simulation = Simulation(seed, steps=60, lost=lost)
+    assume(simulation.holders() and simulation.generation("a1") > 1)
+    known = _Known(history(*mutate(simulation)))
     whole = _Check(known, {}).run().unexplained
-    providers = {provider_uuid(number) for number in range(10)}
+    providers = known.of_provider.keys()
     for provider in providers:
         alone = _Check(known, {}).run(only={provider}).unexplained
         assert alone == whole - (providers - {provider})

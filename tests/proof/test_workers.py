@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.proof.conftest import Ground
 
 #: Operations after which everything that clients may do has been done.
-ENOUGH_OPERATIONS: Final = 6000
+ENOUGH_OPERATIONS: Final = 15_000
 
 
 def test_nothing_is_lost_or_doubled_by_several_workers(ground: Ground, bounds: Bounds) -> None:

@@ -7,13 +7,22 @@ operation without a response has no end.
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import replace
+from typing import Final
 
+from compare import wire
+from compare.histories.dice import Dice
+from compare.histories.picture import Consumer, Picture
+from compare.histories.picture import Provider as Place
+from compare.histories.queries import show_candidates
+from compare.script.step import Step, request
+from tests.proof.answers import Sights
 from tests.proof.history import (
     ANY,
     NEVER,
+    ROOT,
     Begin,
     ConsumerSight,
     ConsumerWrite,
@@ -29,9 +38,15 @@ from tests.proof.history import (
     consumer_uuid,
     provider_uuid,
 )
+from tests.proof.load import STEPS, Rules
+from tests.proof.meaning import OLDEST_MINOR, meaning_of, shown
+from tests.proof.model.plain_model import PlainModel, Provider, Record
+from tests.proof.model.plain_server import PlainServer
+from tests.proof.wire import Answer
 
 CAPACITY = 8
-BEGIN = {provider_uuid(number): Begin(1, frozenset({("VCPU", CAPACITY)})) for number in (1, 2)}
+_STOCK = frozenset({("VCPU", CAPACITY)})
+BEGIN = {provider_uuid(number): Begin(1, _STOCK, parent=ROOT) for number in (1, 2)}
 
 Span = tuple[int, int | None]
 
@@ -160,190 +175,121 @@ def _operation(
     )
 
 
-@dataclass
-class Model:
-    """A model of a service that handles one request at a time."""
-
-    generation: dict[str, int] = field(default_factory=lambda: {"a1": 1, "a2": 1})
-    capacity: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("a1", "a2"), CAPACITY))
-    #: consumer -> (generation, amount by provider)
-    consumers: dict[str, tuple[int, dict[str, int]]] = field(default_factory=dict)
-
-    def used(self, provider: str) -> int:
-        """The sum of a provider's allocations."""
-        return sum(amounts.get(provider, 0) for _, amounts in self.consumers.values())
-
-    def generation_of(self, consumer: str) -> int | None:
-        """A consumer's generation, None if it does not exist."""
-        return self.consumers[consumer][0] if consumer in self.consumers else None
-
-    def text_of(self, consumer: str) -> str:
-        """A consumer's allocations, in the form of `held`."""
-        _, amounts = self.consumers.get(consumer, (0, {}))
-        return " ".join(f"{provider}:{amount}" for provider, amount in amounts.items())
-
-    def claim(self, wanted: dict[str, tuple[Seen, dict[str, int]]]) -> Refusal | None:
-        """Apply all of it; returns the reason if it is refused."""
-        for consumer, (seen, _) in wanted.items():
-            if seen != self.generation_of(consumer):
-                return consumer_moved(consumer)
-        before = {provider: self.used(provider) for provider in self.generation}
-        kept = dict(self.consumers)
-        bumped = set()
-        for consumer, (_, amounts) in wanted.items():
-            generation, old = self.consumers.pop(consumer, (0, {}))
-            bumped |= set(amounts or old)
-            if amounts:
-                self.consumers[consumer] = (generation + 1, amounts)
-        for provider, used in before.items():
-            if used < self.used(provider) > self.capacity[provider]:
-                self.consumers = kept
-                return no_room(provider)
-        for provider in bumped:
-            self.generation[provider] += 1
-        return None
-
-    def stock(self, provider: str, seen: int, capacity: int) -> Refusal | None:
-        """Set a provider's inventory."""
-        if seen != self.generation[provider]:
-            return provider_moved(provider)
-        self.generation[provider] += 1
-        self.capacity[provider] = capacity
-        return None
-
-
 class Simulation:
-    """Clients of a model with overlapping requests: each takes effect at one moment of its span.
-
-    Only one client empties a consumer, as `checker` requires.
+    """Clients of the plain model with overlapping requests: each takes effect at one moment of its
+    span. They send the same histories as those of a service.
     """
 
-    def __init__(self, rng: random.Random, *, steps: int, lost: float) -> None:
+    def __init__(self, seed: int, *, steps: int, lost: float) -> None:
         self.operations: list[Operation] = []
-        self.model = Model()
-        self._rng = rng
+        self.model = PlainModel()
+        for uuid, begin in BEGIN.items():
+            stock = {name: Record(total) for name, total in begin.capacities}
+            self.model.providers[uuid] = Provider(uuid, uuid, None, begin.generation, stock)
+        self._server = PlainServer(self.model)
+        self._rng = random.Random(seed)
         self._lost = lost
-        #: When each client is free again.
-        self._free = [0] * 5
-        self._now = 0
-        self._client = 0
-        #: What was true at some moments: a client sends what it saw some time before.
-        self._seen: list[tuple[dict[str, int | None], dict[str, int]]] = []
-        for _ in range(steps):
-            self._step()
+        self._clients = [_Client(seed, number) for number in range(5)]
+        for now in range(10, 10 * steps + 10, 10):
+            self._step(now)
+        self._end = 10 * steps + 1000
 
     def end(self) -> list[Operation]:
-        """Read everything at the end."""
-        after = (self._now + 1000, self._now + 1001)
-        model = self.model
-        return [
-            *(
-                sees_consumer(after, name, model.generation_of(name), model.text_of(name))
-                for name in CONSUMERS
-            ),
-            *(
-                sees_provider(
-                    after,
-                    name,
-                    model.generation[name],
-                    model.used(name),
-                    model.capacity[name],
-                )
-                for name in PROVIDERS
-            ),
-        ]
+        """Read everything that was ever written."""
+        consumers = {write.consumer for one in self.operations for write in one.consumers}
+        providers = {write.provider for one in self.operations for write in one.providers}
+        paths = [f"/allocations/{uuid}" for uuid in sorted(consumers)]
+        for uuid in sorted(providers | BEGIN.keys()):
+            paths += [
+                f"/resource_providers/{uuid}{part}" for part in ("", "/inventories", "/usages")
+            ]
+        span = self._end, self._end + 1
+        return [self._asked("the end", span, request("GET", path)) for path in paths]
 
-    def _step(self) -> None:
-        self._now += 10
-        free = [place for place, since in enumerate(self._free) if since < self._now]
-        self._remember()
+    def holders(self) -> list[str]:
+        """The names of the shared consumers that hold something."""
+        return [name for name in CONSUMERS if uuid(name) in self.model.consumers]
+
+    def free(self, provider: str) -> int:
+        """The amount of VCPU that is free."""
+        record = self.model.providers[uuid(provider)].inventories.get("VCPU", Record(0))
+        return int(record.capacity) - self.model.used(uuid(provider), "VCPU")
+
+    def generation(self, provider: str) -> int:
+        """The generation of a provider."""
+        return self.model.providers[uuid(provider)].generation
+
+    def _step(self, now: int) -> None:
+        free = [client for client in self._clients if client.free_at < now]
         if not free:
             return
         client = self._rng.choice(free)
-        begin = self._rng.randint(max(self._free[client] + 1, self._now - 60), self._now)
-        end = self._now + self._rng.randint(0, 60)
-        self._free[client] = end
-        act: Callable[[Span], None] = self._rng.choice(
-            (self._claim, self._claim, self._swap, self._release, self._stock, self._look)
-        )
-        self._client = client
-        act((begin, end))
-
-    def _remember(self) -> None:
-        self._seen.append(
-            (
-                {name: self.model.generation_of(name) for name in CONSUMERS},
-                dict(self.model.generation),
+        begin = self._rng.randint(max(client.free_at + 1, now - 60), now)
+        client.free_at = now + self._rng.randint(0, 60)
+        step = client.next_step()
+        is_lost = step.method != "GET" and self._rng.random() < self._lost
+        if is_lost and self._rng.random() < 0.5:
+            consumers, providers, _ = meaning_of(step)
+            one = _operation(
+                (begin, None), str(step), None, consumers=consumers, providers=providers
             )
-        )
-
-    def _seen_lately(self) -> tuple[dict[str, int | None], dict[str, int]]:
-        return self._rng.choice(self._seen[-3:])
-
-    def _claim(self, span: Span) -> None:
-        name = self._rng.choice(CONSUMERS)
-        seen = self._seen_lately()[0][name]
-        amounts = {
-            provider: self._rng.randint(1, 4) for provider in PROVIDERS if self._rng.random() < 0.6
-        }
-        if amounts or (seen is not None and self._owns(name)):
-            self._send_claim(span, {name: (seen, amounts)})
-
-    def _swap(self, span: Span) -> None:
-        one, other = self._rng.sample(CONSUMERS, 2)
-        if one not in self.model.consumers or other not in self.model.consumers:
+            self.operations.append(one)
             return
-        self._send_claim(
-            span,
-            {
-                one: (self.model.generation_of(one), self.model.consumers[other][1]),
-                other: (self.model.generation_of(other), self.model.consumers[one][1]),
-            },
+        span = (begin, None) if is_lost else (begin, client.free_at)
+        self.operations.append(self._asked(client.name, span, step, client.picture))
+
+    def _asked(
+        self, client: str, span: Span, step: Step, picture: Picture | None = None
+    ) -> Operation:
+        due = self._server.answer(step)
+        consumers, providers, _ = meaning_of(step)
+        answer = Answer(due.status, due.body)
+        refused = None if due.status < 400 else Refusal(Why.OTHER)
+        sights: Sights = ()
+        if due.status == 200 and step.method == "GET":
+            sights = shown(step, answer)
+        if picture is not None and span[1] is not None:
+            picture.learn(step, wire.Answer(due.status, {}, json.dumps(due.body).encode()))
+            for name in CONSUMERS:
+                self._show(picture, uuid(name))
+        return replace(
+            _operation(
+                span, str(step), refused, consumers=consumers, providers=providers, sights=sights
+            ),
+            client=client,
         )
 
-    def _send_claim(self, span: Span, wanted: dict[str, tuple[Seen, dict[str, int]]]) -> None:
-        lost = self._rng.random() < self._lost
-        refused = None if lost and self._rng.random() < 0.5 else self.model.claim(wanted)
-        texts = {
-            name: (seen, " ".join(f"{provider}:{amount}" for provider, amount in amounts.items()))
-            for name, (seen, amounts) in wanted.items()
-        }
-        self.operations.append(claim((span[0], None) if lost else span, texts, refused))
-
-    def _release(self, span: Span) -> None:
-        name = self._rng.choice(CONSUMERS)
-        if not self._owns(name):
-            return
-        known = self.model.consumers.pop(name, None)
-        refused = None if known else Refusal(Why.ABSENT)
-        self.operations.append(release(span, name, refused))
-
-    def _owns(self, consumer: str) -> bool:
-        return CONSUMERS.index(consumer) == self._client
-
-    def _stock(self, span: Span) -> None:
-        name = self._rng.choice(PROVIDERS)
-        seen = self._seen_lately()[1][name]
-        capacity = self._rng.randint(4, CAPACITY)
-        lost = self._rng.random() < self._lost
-        refused = (
-            None if lost and self._rng.random() < 0.5 else self.model.stock(name, seen, capacity)
-        )
-        span = (span[0], None) if lost else span
-        self.operations.append(stock(span, name, seen, capacity, refused))
-
-    def _look(self, span: Span) -> None:
-        model = self.model
-        if self._rng.random() < 0.5:
-            name = self._rng.choice(CONSUMERS)
-            look = sees_consumer(span, name, model.generation_of(name), model.text_of(name))
-        else:
-            name = self._rng.choice(PROVIDERS)
-            look = sees_provider(
-                span, name, model.generation[name], model.used(name), model.capacity[name]
-            )
-        self.operations.append(look)
+    def _show(self, picture: Picture, consumer: str) -> None:
+        """What a client knows of a shared consumer, now and then of late."""
+        if self._rng.random() < 0.7:
+            picture.consumers.pop(consumer, None)
+            if held := self.model.consumers.get(consumer):
+                amounts = {provider: dict(some) for provider, some in held.held.items()}
+                picture.consumers[consumer] = Consumer(consumer, held.generation, amounts)
 
 
-CONSUMERS = ("c1", "c2", "c3", "c4")
-PROVIDERS = ("a1", "a2")
+class _Client:
+    """A client: what it knows, and since when it waits for nothing."""
+
+    def __init__(self, seed: int, number: int) -> None:
+        self.name = f"client{number}"
+        self.free_at = 0
+        consumers = [uuid(name) for name in CONSUMERS]
+        self.picture = Picture(f"P{number}P", few=2, shared=consumers)
+        for provider, begin in BEGIN.items():
+            known = Place(provider, provider, None, begin.generation)
+            known.inventories = {name: {"total": total} for name, total in begin.capacities}
+            self.picture.providers[provider] = known
+        self._dice = Dice(f"{seed}.{number}", since=OLDEST_MINOR)
+        others = {*consumers} - {*consumers[number : number + 1]}
+        self._rules = Rules(BEGIN.keys(), others, _STEPS)
+
+    def next_step(self) -> Step:
+        """Its next request."""
+        return self._rules.next_step(self._dice, self.picture)
+
+
+CONSUMERS: Final = ("c1", "c2", "c3", "c4")
+
+#: The plain model has no candidates.
+_STEPS: Final = {step: weight for step, weight in STEPS.items() if step is not show_candidates}

@@ -34,6 +34,7 @@ class Answer(NamedTuple):
     body: Any
     #: What the header of that name says.
     retry_after: str | None = None
+    raw: bytes = b""
 
 
 class Raw(NamedTuple):
@@ -66,7 +67,8 @@ class Connection:
         """
         status, headers, rest = self.ask_raw(method, path, body, version=version)
         try:
-            return Answer(status, json.loads(rest) if rest else None, headers.get("retry-after"))
+            parsed = json.loads(rest) if rest else None
+            return Answer(status, parsed, headers.get("retry-after"), rest)
         except ValueError as error:
             raise ValueError(f"{error} in {rest!r}") from error
 
