@@ -10,13 +10,12 @@ from uuid import UUID
 
 import pytest
 
-from bench.bulk import fill, write_fleet
+from bench.bulk import write_fleet
 from bench.claims import lost_claims
 from bench.client import Client
 from bench.flat import EVERY_HOST, FILTERED
 from bench.fleet import (
     CLAIM,
-    CROWDED,
     LARGE_PROJECT,
     SMALL_PROJECT,
     Fleet,
@@ -34,7 +33,6 @@ from bench.loading import load, load_holding, load_provider
 from bench.nested import NESTED
 from bench.wide import wide_query
 from berth.store.engine.opening import open_database
-from berth.store.engine.tables import berth_usages
 from berth.upkeep import schema
 from tests.bench.serving import berth_at, berth_on
 
@@ -76,31 +74,6 @@ def test_a_fleet_in_bulk_can_be_written_to_on_every_engine(
     assert json.loads(held)["allocations"][host_uuid(0)]["resources"] == CLAIM
 
 
-def test_berths_own_tables_are_passed_over_where_there_are_none(
-    database_url: str,
-) -> None:
-    """The original's database is filled in the same way, and its usages are counted later."""
-    db = open_database(database_url)
-    try:
-        schema.upgrade(db)
-        schema.sync_standard_names(db)
-        berth_usages.drop(db.engine)
-        fill(database_url, full_flat(3, allocations_count=20, crowd=5))
-        berth_usages.create(db.engine)
-        assert schema.recount_usages(db) > 0
-    finally:
-        db.dispose()
-    assert faults(database_url) == []
-
-
-def test_uuids_of_a_large_fleet_are_distinct() -> None:
-    """Hosts, children, pools and consumers, which all come from small numbers."""
-    fleet = full_flat(1000, allocations_count=4000, crowd=1000)
-    uuids = [one.uuid for one in fleet.providers()] + [one.consumer for one in fleet.holdings()]
-    uuids += [one.uuid for one in nested(1000).providers() if one.parent is not None]
-    assert len(set(uuids)) == len(uuids)
-
-
 def test_claims_that_are_not_on_record_are_counted(tmp_path: Path) -> None:
     """Those that are gone, and those that nobody was told of."""
     database = tmp_path / "berth.sqlite"
@@ -139,8 +112,3 @@ def about(client: Client, provider: Provider) -> Iterator[bytes]:
     """Everything that can be asked about one provider."""
     for part in ("", "/inventories", "/usages", "/aggregates", "/traits", "/allocations"):
         yield client.demand("GET", f"/resource_providers/{provider.uuid}{part}")
-
-
-def test_the_crowded_provider_is_no_host() -> None:
-    """It stands apart, so that candidates queries do not see it."""
-    assert CROWDED not in {host_uuid(number) for number in range(1000)}

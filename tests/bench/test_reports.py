@@ -9,14 +9,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from bench.charts import Bars, Line, Panel, Row, bar_chart, line_chart, panel_chart
-from bench.claim_floor import BY_HAND, BY_STORE
 from bench.engine_targets import engine_verdicts
-from bench.growth import exponent, growths
+from bench.growth import growths
 from bench.node_loss import Story, samples_of
 from bench.pages import write_engine_pages, write_pages
 from bench.results import (
@@ -25,7 +22,6 @@ from bench.results import (
     Result,
     new_run,
     of_floor,
-    quantile,
     read_run,
     summarise,
     times_cheaper,
@@ -35,11 +31,7 @@ from bench.results import (
 from bench.sample import Sample
 from bench.scaling_tables import (
     CANDIDATES,
-    CLAIMS,
-    DATABASE,
-    POLLS,
     START,
-    WARM,
     named,
     scaling_tables,
 )
@@ -61,13 +53,6 @@ LOOP = replace(
 )
 THEIR_LOOP = replace(LOOP, server=ORIGINAL, median=900.0, rate=10.0)
 STARTED = replace(OURS, scenario="mariadb", case=named(START, 2), median=1500.0)
-
-
-@pytest.mark.parametrize(("wanted", "due"), [(0.0, 0.0), (0.5, 50.0), (0.99, 99.0), (1.0, 100.0)])
-def test_a_quantile_is_the_value_nearest_to_it(wanted: float, due: float) -> None:
-    """Of 0 to 100, each percentile is itself; nothing has none."""
-    assert quantile([float(number) for number in range(101)], wanted) == due
-    assert quantile([], wanted) is None
 
 
 def test_rounds_are_taken_together() -> None:
@@ -106,66 +91,21 @@ def test_factors() -> None:
     assert times_cheaper([ours, floor], ours.key) is None
 
 
-@pytest.mark.parametrize(
-    ("results", "is_met"),
-    [([OURS, THEIRS], True), ([replace(OURS, median=3.0), THEIRS], False), ([OURS], None)],
-)
-def test_a_query_with_a_limit_is_held_to_a_factor_of_100(
-    results: list[Result], is_met: bool | None
-) -> None:
-    """It is met or not, or was not measured."""
-    (verdict,) = verdicts(results, [])
-    assert verdict.is_met is is_met
-
-
-@pytest.mark.parametrize(("median", "is_met"), [(2.0, True), (2.1, False)])
-def test_a_read_of_one_provider_is_held_to_twice_the_floor(median: float, is_met: bool) -> None:
-    """By its median and by its processor time; many clients at once are not in it."""
-    case = "traits of a provider"
-    ours = replace(OURS, scenario="reads", case=case, median=median, processor_ms=0.1)
-    many = replace(ours, case=f"{case}, 16 clients", median=90.0)
-    floors = [replace(one, server=FLOOR, median=1.0) for one in (ours, many)]
-    met = {
-        one.case: one.is_met for one in verdicts([ours, many, *floors], []) if "floor" in one.target
-    }
-    assert met == {f"reads, 1,000: {case}, median": is_met, f"reads, 1,000: {case}, CPU time": True}
-
-
-@pytest.mark.parametrize(("rate", "is_met"), [(10.0, True), (10.1, False), (0.0, None)])
-def test_a_claim_loop_is_held_to_fifty_times_the_originals_rate(
-    rate: float, is_met: bool | None
-) -> None:
-    """By the claims a second of all clients together, if the original has done any."""
-    verdict, *_ = engine_verdicts([LOOP, replace(THEIR_LOOP, rate=rate)])
-    assert verdict.is_met is is_met
-    assert engine_verdicts([LOOP])[0].is_met is None
-
-
-def test_a_cluster_is_judged_by_what_clients_see_only() -> None:
-    """A conflict that a client sees, or a lost claim, is a fault."""
+def test_verdicts() -> None:
+    """A query with a limit is held to a factor of 100, a claim loop to fifty times the original's
+    rate, and a cluster to what clients see of conflicts and lost claims."""
+    for results, is_met in (
+        ([OURS, THEIRS], True),
+        ([replace(OURS, median=3.0), THEIRS], False),
+        ([OURS], None),
+    ):
+        assert [verdict.is_met for verdict in verdicts(results, [])] == [is_met]
+    for rate, is_met in ((10.0, True), (10.1, False), (0.0, None)):
+        assert engine_verdicts([LOOP, replace(THEIR_LOOP, rate=rate)])[0].is_met is is_met
     galera = replace(LOOP, scenario="galera", conflicts=2, failures={500: 1}, lost=3)
     lost, shown = engine_verdicts([galera, replace(THEIR_LOOP, scenario="galera")])
     assert (lost.measured, lost.is_met) == ("3", False)
     assert (shown.measured, shown.is_met) == ("3 of 103", False)
-
-
-@pytest.mark.parametrize(("median", "is_met"), [(4.0, True), (4.1, False)])
-def test_a_claim_is_held_to_twice_the_same_writes_by_hand(median: float, is_met: bool) -> None:
-    """Both in one process, in turns."""
-    ours = replace(LOOP, quantity=BY_STORE, median=median, rate=None)
-    verdict, *_ = engine_verdicts([ours, replace(ours, quantity=BY_HAND, median=2.0)])
-    assert (verdict.is_met, verdict.measured) == (is_met, f"{median / 2:.2f} ×")
-
-
-@given(
-    power=st.floats(min_value=-1, max_value=3),
-    factor=st.floats(min_value=1e-3, max_value=1e3),
-    sizes=st.sets(st.integers(min_value=1, max_value=10**7), min_size=2, max_size=6),
-)
-def test_the_exponent_of_a_power_law_is_found(power: float, factor: float, sizes: set[int]) -> None:
-    """Whatever its factor, and at whichever sizes it was measured."""
-    points = [(float(size), factor * size**power) for size in sizes]
-    assert exponent(points) == pytest.approx(power, abs=1e-6)
 
 
 def test_growth_is_against_hosts_with_a_limit_and_against_bytes_without() -> None:
@@ -208,50 +148,6 @@ def test_what_is_told_of_a_nodes_loss() -> None:
     assert (others.values, dict(others.failures)) == ([3], {0: 1})
     assert story.acknowledged == ["a", "b", "lost", "e"]
     assert (story.is_over(9.0), story.is_over(11.0)) == (False, True)
-
-
-def shown(*results: Result) -> list[list[str]]:
-    """The cells of all rows of the tables of `bench.scaling`, without headings."""
-    run = new_run({})
-    run.results.extend(results)
-    lines = [line for line in scaling_tables(run).splitlines() if line.startswith("|")]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return [row for row in cells if row[0][0].isdigit()]
-
-
-def test_tables_of_scaling() -> None:
-    """A row for each size and number of workers; what was not measured is empty. A claim shows the
-    time of berth and of the database; hosts that poll fill one processor of 60 seconds; a large
-    fleet is divided into services of the measured size."""
-    larger = replace(STARTED, size=10_000, case=named(START, 4), median=2500.0)
-    assert shown(STARTED, larger) == [
-        ["1,000", "2", "1.50", "", ""],
-        ["10,000", "4", "2.50", "", ""],
-    ]
-    claims = replace(STARTED, case=named(CLAIMS[1], 1), median=9.0, rate=2000.0, processor_ms=0.7)
-    database = replace(claims, quantity=DATABASE, median=0.4, processor_ms=None)
-    assert shown(claims, database) == [
-        ["1,000", "1", "", "", "", "", "", "2,000"],
-        ["1,000", "1", "", "", "0.70", "0.40", "", ""],
-    ]
-    polls = replace(
-        STARTED, case=named(POLLS, 1), quantity="a request", median=1.0, processor_ms=0.3
-    )
-    assert shown(polls) == [["1,000", "1", "", "", "", "", "0.30", "200,000"]]
-    large = [
-        replace(
-            STARTED, size=100_000, case=named(case, 1), quantity=quantity, median=median, **more
-        )
-        for case, quantity, median, more in (
-            (START, "", 2000.0, {}),
-            (WARM, "PSS of a worker", 250.0, {}),
-            (POLLS, "a request", 1.0, {"processor_ms": 0.6}),
-            (CLAIMS[1], "", 5.0, {"rate": 2000.0}),
-        )
-    ]
-    assert shown(*large)[-1] == [
-        *("100,000", "100", "250", "2.00", "1,667", "1.00", "2,000", "200,000")
-    ]
 
 
 def test_a_run_says_what_disturbed_it_and_what_is_missing() -> None:
