@@ -69,21 +69,13 @@ def dedented(page: Path) -> str:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_fences_say_what_they_hold(page: Path) -> None:
-    """Every fence has a kind, and is run if its kind can be."""
-    kinds = {match["kind"].strip() for match in FENCE.finditer(dedented(page))}
-    assert kinds <= KINDS
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_shell_examples_stand_where_they_are_run(page: Path) -> None:
-    """Only in the README and the how-tos, because other pages are not run."""
-    assert page in (ROOT / "README.md", *HOW_TO) or not blocks(dedented(page), "sh")
-
-
-@pytest.mark.parametrize("block", examples("json"))
-def test_json_examples_parse(block: Block) -> None:
-    """They are complete bodies."""
-    json.loads(block.text)
+    """Every fence has a kind, and is run if its kind can be: shell examples stand only in the
+    README and the how-tos, because other pages are not run. JSON is a complete body."""
+    text = dedented(page)
+    assert {match["kind"].strip() for match in FENCE.finditer(text)} <= KINDS
+    assert page in (ROOT / "README.md", *HOW_TO) or not blocks(text, "sh")
+    for block in blocks(text, "json"):
+        json.loads(block.text)
 
 
 @pytest.mark.parametrize("block", examples("python"))
@@ -139,18 +131,12 @@ class OptionCollector(iniparser.BaseParser):
         self.options.append((self.group, key, "\n".join(value)))
 
 
-@pytest.mark.parametrize(
-    "block",
-    [
-        pytest.param(block, id=str(number))
-        for number, block in enumerate(blocks((ROOT / "docs/questions.md").read_text(), "json"))
-    ],
-)
-def test_the_requests_of_the_questions_page_can_be_asked(block: Block) -> None:
+def test_the_requests_of_the_questions_page_can_be_asked() -> None:
     """Each is a request, a body with one, or one of `capacity`, with several."""
-    sent = json.loads(block.text)
-    if "requests" in sent:
-        CAPACITY.check(sent)
-    for request in sent.get("requests", {"": sent.get("request", sent)}).values():
-        PointedSchema(REQUEST).check(request)
-        assert read_request(request, "")
+    for block in blocks((ROOT / "docs/questions.md").read_text(), "json"):
+        sent = json.loads(block.text)
+        if "requests" in sent:
+            CAPACITY.check(sent)
+        for request in sent.get("requests", {"": sent.get("request", sent)}).values():
+            PointedSchema(REQUEST).check(request)
+            assert read_request(request, "")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent's metrics and health (their names: tests/docs/test_agent_page.py)."""
+"""The agent's metrics and health (their names: tests/docs/test_pages.py)."""
 
 from __future__ import annotations
 
