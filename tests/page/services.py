@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Protocol
 
+from tests.api.worlds import provider
 from tests.client import Client
 from tests.e2e.serving import PATIENCE, Service, run_berth, serving
 
@@ -69,12 +70,7 @@ def emptied(service: Service) -> Iterator[Service]:
 def create_hosts(api: Client, *names: str) -> None:
     """Hosts with eight processors each."""
     for name in names:
-        host = api.post("/resource_providers", json={"name": name})
-        assert host.status == 200, host.text
-        inventories = {"VCPU": {"total": 8}}
-        body = {"resource_provider_generation": 0, "inventories": inventories}
-        answer = api.put(f"/resource_providers/{host.json['uuid']}/inventories", json=body)
-        assert answer.status == 200, answer.text
+        provider(api, {"VCPU": 8}, name=name)
 
 
 def create_token(tokens: Path, user: str, *, role: str, project: str = "") -> str:
