@@ -45,13 +45,6 @@ VCPU: Final[dict[str, Any]] = {"groups": {"": {"resources": {"VCPU": 1}}}}
         DELETE /allocations/$c
         204
 
-    without an order there are no scores, and all that fits is in the answer
-        POST /berth/v1/candidates {request: {query: "resources=VCPU:1"}}
-        200 {revision: _, complete: true, more: false, warnings: [], candidates: [
-            {host: $cn1, allocations: {$numa1: {resources: {VCPU: 1}}}, mappings: {"": [$numa1]}},
-            {host: $cn1, allocations: {$numa2: {resources: {VCPU: 1}}}, mappings: {"": [$numa2]}},
-            {host: $cn2, allocations: {$numa3: {resources: {VCPU: 1}}}, mappings: {"": [$numa3]}}]}
-
     limits leave something out, and the answer says so
         POST /berth/v1/candidates {request: {query: "resources=VCPU:1"}, $1}
         200 {candidates: $2, more: $3, complete: true, ...}
@@ -63,10 +56,6 @@ VCPU: Final[dict[str, Any]] = {"groups": {"": {"resources": {"VCPU": 1}}}}
         | per_host: 2             | [_, _, _]                              | false
         | per_host: 1, limit: 1   | [_]                                    | true
         | per_host: 1, limit: 2   | [{host: $cn1, ...}, {host: $cn2, ...}] | true
-
-    the limit of a query is ignored, with a warning
-        POST /berth/v1/candidates {request: {query: "resources=VCPU:1&limit=1"}}
-        200 {candidates: [_, _, _], warnings: [{code: limit_ignored, at: /request/query}], ...}
 
     several groups may forbid one trait, and each is kept away from it
         POST /berth/v1/candidates {request: {groups: {_A: {resources: {VCPU: 1}, required: [$1]},
@@ -117,17 +106,6 @@ VCPU: Final[dict[str, Any]] = {"groups": {"": {"resources": {"VCPU": 1}}}}
         | {allocation_ratio: [{resource_class: VCPU, ratio: 2}]} | [{allocations: {$numa1: _}, ...},
             {allocations: {$numa2: _}, ...}, {allocations: {$numa3: _}, ...},
             {allocations: {$numa4: _}, ...}]
-
-    hosts may be added: copies of a tree, with nothing used
-        POST /berth/v1/candidates {request: {groups: {"": {resources: {VCPU: 4}}},
-            host: {not_in: [cn1, cn2]}}, what_if: {add_hosts: [{like: cn2, count: 3}]}, per_host: 1}
-        200 {candidates: [_, _, _], ...}
-
-    a split shows what each provider gives, and counts every part
-        POST /berth/v1/candidates {request: {groups: {"": {resources: {VCPU: 6},
-            split: {VCPU: {}}}}}, order: {by: pack}, summaries: true}
-        200 {candidates: [{host: $cn1, allocations: {$numa1: _, $numa2: _}, mappings: _,
-            score: {pack: 0.875, ...}}], provider_summaries: {$cn1: _, $numa1: _, $numa2: _}, ...}
 
     wishes that Placement left open are one request each
         POST /berth/v1/candidates {request: $1}

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
-
 from tests.api import configured
 from tests.api.claims import consumer
 from tests.api.wire import Rule, rules
@@ -53,11 +51,6 @@ REQUEST: Final[dict[str, Any]] = {
                     text: VCPU 8 for _A, asked: 8, possible: 4, reason: used, free: 4,
                     provider: {uuid: $cn2, name: cn2}, capacity: 16, max_unit: 2147483647}]}]}
 
-    what fits needs no help
-        POST /berth/v1/explain {request: {query: "resources=VCPU:1"}}
-        200 {revision: _, complete: true, verdict: fits, summary: 3 hosts fit., hosts: _, stages: _,
-            unknown: [], warnings: [], binding: _, request: _}
-
     a scenario is explained
         POST /berth/v1/explain {request: {query: "resources=VCPU:8&required=CUSTOM_FAST"},
             what_if: {nothing_used: true, $1}}
@@ -92,12 +85,6 @@ REQUEST: Final[dict[str, Any]] = {
         | 2147483648
         | 9223372036854775808
         | 9*400
-
-    each alternative is explained, in their order
-        POST /berth/v1/explain {request: {alternatives: [
-            {query: "resources=VCPU:8&required=CUSTOM_FAST"}, {query: "resources=VCPU:1"}]}}
-        200 {revision: _, complete: true, alternatives: [{verdict: used_up, ...},
-            {verdict: fits, ...}]}
 
     candidates say why there are none, and only then, and only if asked
         POST /berth/v1/explain {request: {query: "resources=VCPU:8&required=CUSTOM_FAST"}}
@@ -196,67 +183,3 @@ def test_ten_of_those_who_hold_what_a_host_lacks_are_shown(fleet: Client) -> Non
     for uuid in uuids:
         assert fleet.delete(f"/allocations/{uuid}").status == 204
     assert seen == [(10, False), (10, True)]
-
-
-GRAMMAR: Final[dict[str, Any]] = {
-    "groups": {
-        "": {
-            "resources": {"VCPU": 8, "MEMORY_MB": 16384, "DISK_GB": 40},
-            "required": ["HW_CPU_X86_AVX2", "!CUSTOM_OLD", ["STORAGE_DISK_SSD", "CUSTOM_B"]],
-            "split": {"VCPU": {"min": 2, "step": 2, "parts": 2}},
-        },
-        "_GPU0": {"resources": {"VGPU": 1}, "under": ["cn7"], "in_tree": ["cn7"]},
-        "_GPU1": {"resources": {"VGPU": 1}, "not_under": ["cn7_pci_0000_81_00_0"]},
-    },
-    "host": {
-        "required": ["COMPUTE_VOLUME_MULTI_ATTACH"],
-        "anywhere": ["!CUSTOM_FAULTY"],
-        "member_of": [["zone=z1", "zone=z2"], "!tenant=reserved"],
-        "in": ["cn7"],
-        "not_in": ["cn1", "cn2"],
-    },
-    "together": [{"groups": ["_GPU0", "_GPU1"], "at": "HW_NUMA_ROOT"}],
-    "apart": [{"groups": ["_GPU0", "_GPU1"], "at": "provider"}],
-    "tolerate": ["firmware"],
-}
-TREE, RACK = "4e8e5957-649f-477b-9e5b-f1f75b21c03c", "0d1c7d2e-5f0b-4a2c-9a60-6a2d1b0a1a11"
-QUERY: Final = (
-    "resources_A=VCPU:2&required_A=HW_CPU_X86_AVX2,!CUSTOM_OLD&required_A=in:CUSTOM_B,CUSTOM_C"
-    f"&in_tree_A={TREE}&resources_B=VGPU:1&member_of_B=!{RACK}&resources=DISK_GB:10"
-    "&root_required=CUSTOM_HOST,!CUSTOM_POOL&group_policy=isolate&same_subtree=_B,_A&limit=7"
-)
-TRANSLATED: Final[dict[str, Any]] = {
-    "groups": {
-        "_A": {
-            "resources": {"VCPU": 2},
-            "required": ["HW_CPU_X86_AVX2", ["CUSTOM_B", "CUSTOM_C"], "!CUSTOM_OLD"],
-            "in_tree": [TREE],
-        },
-        "_B": {"resources": {"VGPU": 1}, "member_of": [f"!{RACK}"]},
-        "": {"resources": {"DISK_GB": 10}},
-    },
-    "host": {"required": ["CUSTOM_HOST", "!CUSTOM_POOL"]},
-    "together": [{"groups": ["_A", "_B"], "at": "subtree"}],
-    "apart": [{"groups": ["_A", "_B"], "at": "provider"}],
-}
-
-
-@pytest.mark.parametrize(
-    ("sent", "due"),
-    [
-        (GRAMMAR, GRAMMAR),
-        ({**GRAMMAR, "host": {"in": [["cn7"], [], ["cn8"]]}}, None),
-        ({**GRAMMAR, "host": {"anywhere": [["CUSTOM_FAULTY"]]}},
-         {**GRAMMAR, "host": {"anywhere": ["CUSTOM_FAULTY"]}}),
-        ({"query": QUERY}, TRANSLATED),
-        # As it was pasted.
-        ({"query": f"/allocation_candidates?{QUERY}"}, TRANSLATED),
-    ],
-)  # fmt: skip
-def test_a_request_is_shown_as_it_was_read(fleet: Client, sent: Any, due: Any) -> None:
-    """Every member survives reading and writing; those that say nothing are left out, and each
-    parameter of a query has its place."""
-    answer = explained(fleet, sent, relaxations=False)
-    assert answer["request"] == (sent if due is None else due)
-    if "query" in sent:
-        assert {each["at"] for each in answer["warnings"]} >= {"/request/query"}

@@ -9,7 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from berth.api.namespaces import BERTH
 from tests.api import configured
@@ -39,19 +38,6 @@ def test_the_operators_bounds_are_in_the_version_document(tmp_path: Path) -> Non
     assert shown["max_watchers"] == 7
     parts = {operation.path.split("/")[1] for operation in BERTH.operations if operation.rule}
     assert sorted(shown["stable"] + shown["experimental"]) == sorted(parts)
-
-
-def test_it_has_a_document_of_its_own(tmp_path: Path) -> None:
-    """Valid, with every path, and without a token."""
-    document = (
-        configured.serve(tmp_path)
-        .get(f"{PREFIX}/openapi.json", headers={"X-Auth-Token": None})
-        .json
-    )
-    OpenAPIV31SpecValidator(document).validate()
-    assert set(document["paths"]) == {BERTH.path_of(operation) for operation in BERTH.operations}
-    stable = {one["x-stability"] for path in document["paths"].values() for one in path.values()}
-    assert stable <= {"stable", "experimental"}
 
 
 @pytest.mark.parametrize(

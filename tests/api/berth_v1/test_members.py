@@ -59,14 +59,6 @@ def body(host: str, *consumers: dict[str, Any], **members: Any) -> dict[str, Any
     return {"request": request, "consumers": list(consumers), **members}
 
 
-def test_members_ask_every_question(member: Client, host: str) -> None:
-    """About the whole fleet."""
-    for question in ("candidates", "explain"):
-        done(member.post(f"{V1}/{question}", json={"request": REQUEST}), 200)
-    asked = member.post(f"{V1}/capacity", json={"requests": {"one": REQUEST}})
-    done(asked, 200)
-
-
 def test_members_do_not_see_who_else_holds_a_host(member: Client, admin: Client, host: str) -> None:
     """Nor in an explanation, which tells an administrator who holds the host that it names."""
     theirs = consumer(admin, {host: {"VCPU": 8}}, project="attic", user="mallory")
@@ -90,31 +82,6 @@ def test_members_place_for_their_own_project(member: Client, admin: Client, host
     done(member.post(f"{V1}/place", json=body(host, moved, replace=True)), 200)
     done(member.delete(f"{V1}/consumers/{job['uuid']}"), 204)
     assert held(admin, job["uuid"]) == {}
-
-
-def test_members_see_names_of_their_own_project(member: Client, admin: Client, host: str) -> None:
-    """And release by name, but do not claim a provider that they choose."""
-    claim = {
-        "allocations": {host: {"resources": {"VCPU": 1}}},
-        "user_id": "alice",
-        "consumer_type": "JOB",
-    }
-    path = f"{V1}/consumers/web/job-17"
-    assert member.put(path, json=claim).status == 403
-    uuid = done(admin.put(path, json=claim), 200).json["uuid"]
-    assert done(member.get(path), 200).json["uuid"] == uuid
-    done(member.delete(path), 204)
-
-
-def test_members_see_leases_of_their_own_project(member: Client, admin: Client, host: str) -> None:
-    """If they name it."""
-    own, foreign = (consumer(admin, {host: {"VCPU": 1}}, project=each) for each in ("web", "db"))
-    for uuid in (own, foreign):
-        done(admin.put(f"{V1}/leases/{uuid}", json={"seconds": 600}), 200)
-    lines = done(member.get(f"{V1}/leases?project_id=web"), 200).text
-    assert own in lines and foreign not in lines
-    for query in ("", "?project_id=db"):
-        assert member.get(f"{V1}/leases{query}").status == 403
 
 
 def test_members_place_for_no_one_else(member: Client, admin: Client, host: str) -> None:

@@ -85,14 +85,6 @@ def test_no_operation_takes_a_parameter_that_it_does_not_declare(
     assert f"The query parameter {undeclared} is unknown; {rest}." in error["detail"]
 
 
-def test_a_refused_parameter_has_a_suggestion_and_has_written_nothing(service: Client) -> None:
-    """As every name that does not exist; not even with a valid body."""
-    for path, body in (("drains/d", {"providers": []}), ("flavors/f", {"request": VCPU})):
-        error = refusal(service.put(f"/berth/v1/{path}?dryrun=true", json=body))
-        assert error.get("did_you_mean", []) == ["dry_run"] * (path == "drains/d")
-        assert service.get(f"/berth/v1/{path}").status == 404
-
-
 @pytest.mark.parametrize(
     ("operation", "parameter"),
     [

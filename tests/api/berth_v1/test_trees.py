@@ -128,16 +128,6 @@ PATH = "/berth/v1/trees"
         GET /resource_providers/$gpu
         404
 
-    a provider whose parent would go must move
-        PUT /berth/v1/trees/$node {providers: [{name: gpu-$node, parent: $numa1, uuid: $gpu}]}
-        200
-        PUT /berth/v1/trees/$node {providers: [{uuid: $node}, {uuid: $numa0}, {uuid: $gpu}],
-            remove_missing: true}
-        400 {pointer: /providers/2}
-        PUT /berth/v1/trees/$node {providers: [{uuid: $node}, {uuid: $numa0},
-            {uuid: $gpu, parent: $node}], remove_missing: true}
-        200 {providers: [{uuid: $gpu, ...}, _, _], ...}
-
     a dry run answers the changes, and a uuid that is not there yet is null
         PUT /berth/v1/trees/n$new?dry_run=true {providers: [{name: n$new},
             {name: n$new-0, parent: n$new}]}
@@ -210,13 +200,6 @@ PATH = "/berth/v1/trees"
         200
         | AB000000-0000-4000-8000-000000000011 | ab000000-0000-4000-8000-000000000011
         | ab000000000040008000000000000012     | ab000000-0000-4000-8000-000000000012
-
-    a trait that a provider has already is not written again
-        PUT /berth/v1/trees/$node {providers: [{uuid: $node, traits: [HW_CPU_X86_AVX2,
-            HW_NUMA_ROOT], inventories: {DISK_GB: {total: 100}}}]}
-        200
-        GET $node
-        200 {generation: 3, ...}
     """,
     world="""
         node      DISK_GB=100                  HW_CPU_X86_AVX2

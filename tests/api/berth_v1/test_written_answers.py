@@ -14,9 +14,8 @@ import pytest
 
 from berth.api.berth_v1 import trees
 from berth.index import Index, Snapshot
-from berth.model.errors import IndexUnavailable, TraitNotFound
-from berth.store import drains, flavors, labels, leases, traits
-from berth.store.engine.transaction import Tx
+from berth.model.errors import IndexUnavailable
+from berth.store import drains, flavors, labels, leases
 from tests.api.worlds import done, provider
 from tests.client import Client
 from tests.worlds import consumer_uuid
@@ -151,19 +150,3 @@ def test_a_database_that_goes_away_before_the_answer(
     assert answered.status in (200, 201)
     assert answered.json["revision"] == before
     assert done(api.get(f"/berth/v1/{path}"), 200).json["revision"] != before
-
-
-def test_a_trait_that_another_client_deletes_is_made_again(
-    api: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It was there when it was to be made, and gone when it was read."""
-    read = traits._get_record
-    outcomes = iter([False, False, True])
-
-    def get_record(tx: Tx, name: str) -> traits.TraitRecord:
-        if next(outcomes):
-            return read(tx, name)
-        raise TraitNotFound(name)
-
-    monkeypatch.setattr(traits, "_get_record", get_record)
-    done(api.put("/traits/CUSTOM_AGAIN"), 201)
