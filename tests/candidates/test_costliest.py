@@ -12,12 +12,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from random import Random
-from typing import Any
 
 import pytest
 
 from bench.costliest import GENES, ROUTES, Grammar, Question, search
-from bench.unlike import TRAITS, Service, fill
+from bench.unlike import Service, fill
 from berth.api import searching
 from tests.effort import SEED, repeat_with, scaled
 
@@ -74,69 +73,6 @@ class Watch:
             self.note()
 
 
-def apart(groups: int, *, fussy: bool) -> dict[str, Any]:
-    """A request of groups on providers of their own; fussy ones ask for traits, below one node."""
-    names = [f"_{number}" for number in range(groups)]
-    request: dict[str, Any] = {
-        "groups": {
-            name: {"resources": {"VGPU": 1 + number % 3}} for number, name in enumerate(names)
-        },
-        "apart": [{"groups": names, "at": "provider"}],
-    }
-    if fussy:
-        for number, group in enumerate(request["groups"].values()):
-            either = [TRAITS[(number + 3) % 12], TRAITS[(number + 5) % 12]]
-            group["required"] = [TRAITS[number % 12], either]
-        request["together"] = [{"groups": names, "at": "subtree"}]
-    return request
-
-
-#: Questions that took many times their budget.
-SLOW_ONCE = {
-    f"explain {groups} apart{' with traits and together' if fussy else ''}": Question(
-        "POST",
-        "/berth/v1/explain",
-        {"request": apart(groups, fussy=fussy), "nearest_max": 50, "paint": True},
-    )
-    for groups in (16, 64)
-    for fussy in (False, True)
-} | {
-    "candidates on any of 1,000 added hosts": Question(
-        "POST",
-        "/berth/v1/candidates",
-        {
-            "request": apart(2, fussy=False),
-            "what_if": {"add_hosts": [{"like": "host1", "count": 1_000}]},
-        },
-    ),
-    "candidates, packed, with summaries": Question(
-        "POST",
-        "/berth/v1/candidates",
-        {
-            "request": apart(2, fussy=False),
-            "order": {"by": "pack"},
-            "limit": 10_000,
-            "summaries": True,
-        },
-    ),
-    "candidates that preserve 16 flavors": Question(
-        "POST",
-        "/berth/v1/candidates",
-        {
-            "request": apart(2, fussy=False),
-            "order": {
-                "by": "preserve",
-                "preserve": {f"flavor{number}": 1 for number in range(16)},
-                "among": 4096,
-            },
-        },
-    ),
-    "drain of all hosts": Question(
-        "PUT", "/berth/v1/drains/all?dry_run=true", {"select": {"required": ["!HW_NUMA_ROOT"]}}
-    ),
-}
-
-
 def _place() -> str:
     """Where a look comes from."""
     frame, names = sys._getframe(3), list[str]()
@@ -171,16 +107,6 @@ def ask(service: Service, monkeypatch: pytest.MonkeyPatch) -> Callable[[Question
         return watch
 
     return asking
-
-
-@pytest.mark.parametrize("question", SLOW_ONCE.values(), ids=SLOW_ONCE)
-def test_what_was_slow_once_looks_at_its_budget(
-    ask: Callable[[Question], Watch], question: Question
-) -> None:
-    """The attack's questions, on a fleet in which no two hosts are alike."""
-    watch = ask(question)
-    assert watch.looks > 1
-    assert watch.longest <= STEPS_MAX, watch.where
 
 
 @pytest.mark.parametrize("route", ROUTES)

@@ -217,16 +217,6 @@ def test_each_line_has_its_own_bound(running: list[str], asked: str, is_let_in: 
             assert busy.client.request(method, path).status == 503
 
 
-def test_a_fault_gives_its_place_back() -> None:
-    """Whatever its result, the next request can run."""
-    with service() as busy:
-        busy.end_one()
-        with pytest.raises(RuntimeError):
-            busy.client.get("/fault")
-        busy.end_one()
-        assert busy.client.get("/next").status == 200
-
-
 def test_a_place_is_given_up_once() -> None:
     """Who waits for changes gives it up at the beginning, and has none to give up at the end."""
     line = Line(running_max=1, waiting_max=0, wait_seconds_max=0, pause=no_time)
@@ -253,17 +243,6 @@ def test_memory_is_given_back_after_a_long_search(is_long: bool) -> None:
     client = Client.of(log_requests(admitting(application)))
     assert client.get("/allocation_candidates").status == 200
     assert given_back == [True] * is_long
-
-
-def test_who_fails_while_waiting_takes_no_place_along() -> None:
-    """An exception during the wait would leave a place that no request uses."""
-    line = Line(running_max=1, waiting_max=1, wait_seconds_max=float("inf"), pause=no_time)
-    assert line.enter()
-    with pytest.raises(OverflowError):
-        line.enter()
-    assert line.waiting == 0
-    line.leave()
-    assert line.running == 0
 
 
 class Interrupted(Exception):

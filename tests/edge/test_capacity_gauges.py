@@ -214,15 +214,6 @@ def _takes(
     return names
 
 
-def test_there_is_a_bound_to_the_flavors(fleet: Database, index: Index, counted: list[str]) -> None:
-    """The first by name are shown, and only these are counted."""
-    for most, shown in ((1, ["large"]), (0, [])):
-        read = Gauges(index, settings(flavors_max=most)).read()
-        assert [*read["hosts"]] == [(name,) for name in shown]
-        assert read["left_out"][("flavors_max",)] == 2 - most
-    assert counted == ["large"]
-
-
 def test_a_flavor_that_cannot_be_counted_is_left_out(fleet: Database, index: Index) -> None:
     """Its trait was deleted, it asks for nothing, or another release has written it."""
     create_trait(fleet, "CUSTOM_FAST")
@@ -263,16 +254,3 @@ def test_by_a_label(
     shown = Gauges(index, settings(by=by)).read()
     assert shown["count"] == shown["at_most"] == count
     assert shown["hosts"] == {("large",): 2, ("small",): 4}
-
-
-def test_a_key_that_prometheus_could_not_spell(fleet: Database, index: Index) -> None:
-    """Dots and dashes of the key are underscores; the values are as they are."""
-    replace_labels(fleet, AggregateUUID(aggregate_uuid("A")), {"data.hall-1": 'a "b"'})
-    gauges = CapacityGauges(settings(by="data.hall-1"))
-    series = [
-        sample.labels
-        for metric in gauges.collect(index.snapshot())
-        for sample in metric.samples
-        if sample.name == "berth_capacity_count"
-    ]
-    assert {"flavor": "small", "data_hall_1": 'a "b"'} in series

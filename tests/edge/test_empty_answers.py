@@ -7,7 +7,6 @@ import logging
 import queue
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import pytest
@@ -16,9 +15,8 @@ from berth.api.environ import CONTEXT
 from berth.api.request import Request
 from berth.candidates import CandidatesRequest, RequestGroup
 from berth.edge.context import Context
-from berth.edge.empty_answers import LOG, REST_S, WAITING_MAX, EmptyAnswers
+from berth.edge.empty_answers import LOG
 from tests.api import configured
-from tests.candidates.engine import snapshot_of
 from tests.client import Client, wsgi_environ
 from tests.world_over_http import built_over_http
 from tests.worlds import world
@@ -111,32 +109,3 @@ def noted() -> tuple[CandidatesRequest, Request]:
     )
     environ[CONTEXT] = Context.begin("req-1", None)
     return wanted, Request(environ)
-
-
-def test_it_rests_longer_than_it_works_and_drops_what_it_cannot_do(
-    prepared: Path, log: Kept
-) -> None:
-    """At most ten lines a second: as many wait as may, and each is followed by a rest."""
-    rests: list[float] = []
-    held, go_on = Event(), Event()
-
-    def pause(seconds: float) -> None:
-        rests.append(seconds)
-        held.set()
-        assert go_on.wait(WAIT_S)
-
-    answers = EmptyAnswers(pause=pause)
-    wanted, request = noted()
-    with snapshot_of(FLEET, prepared) as snapshot:
-        answers.note(snapshot, wanted, request)
-        assert held.wait(WAIT_S)
-        for _ in range(2 * WAITING_MAX):
-            answers.note(snapshot, wanted, request)
-        go_on.set()
-        for _ in range(1 + WAITING_MAX):
-            log.next()
-        while len(rests) < 1 + WAITING_MAX:
-            held.clear()
-            assert held.wait(WAIT_S)
-    assert log.records.empty()
-    assert min(rests) >= REST_S

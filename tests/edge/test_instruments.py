@@ -12,7 +12,6 @@ from prometheus_client import CollectorRegistry
 from berth.edge import instruments
 from berth.edge.instrument_maker import Maker
 from berth.edge.instruments import RequestInstruments
-from tests.e2e.serving import wait_until
 
 KEY = ("GET", "/traits", "200", 39)
 LABELS = {"method": "GET", "route": "/traits", "status": "200", "microversion": "1.39"}
@@ -42,30 +41,6 @@ def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counted:
     """Instruments whose values other processes report too."""
     monkeypatch.setattr(instruments, "shared_folder", lambda: str(tmp_path))
     return Counted()
-
-
-def test_a_process_alone_counts_when_it_is_asked_and_when_there_is_much() -> None:
-    """Nobody else looks; and what waits is bounded."""
-    counted = Counted()
-    for _ in range(instruments.PENDING_MAX - 1):
-        counted.requests.answered(*KEY, 0.001)
-    assert counted.total == 0
-    counted.requests.answered(*KEY, 0.001)
-    assert (counted.total, counted.seconds) == (instruments.PENDING_MAX,) * 2
-    counted.requests.answered(*KEY, 0.001)
-    counted.requests.flush()
-    assert counted.total == instruments.PENDING_MAX + 1
-
-
-def test_what_other_processes_report_is_never_late(shared: Counted) -> None:
-    """A request after a pause is counted at once, and those that follow soon after, although no
-    other request comes."""
-    shared.requests.answered(*KEY, 0.001)
-    assert shared.total == 1
-    shared.requests.answered(*KEY, 0.001)
-    shared.requests.answered(*KEY, 0.001)
-    wait_until(lambda: shared.total == 3, "the requests to be counted")
-    assert shared.seconds == 3
 
 
 def test_threads_lose_no_request() -> None:

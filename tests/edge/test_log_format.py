@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import logging
 import threading
 from collections.abc import Mapping
@@ -17,8 +16,6 @@ from oslo_context.context import RequestContext
 from oslo_log.formatters import ContextFormatter
 
 from berth import config
-from berth.edge import log_format
-from berth.edge.log_format import ObjectFormatter
 from berth.edge.log_lines import LineFormatter
 from berth.model.printable import printable
 from tests.effort import scaled
@@ -137,42 +134,3 @@ def test_nobody_can_tell_who_wrote_a_line(
     record = record_of(fields)
     by_oslo = "\n".join(map(printable, written(slow, record, context).split("\n")))
     assert written(short, record, context) == by_oslo
-
-
-def test_only_the_formatters_of_lines_are_replaced() -> None:
-    """A log in JSON, or with a formatter of the operator's, stays as it is."""
-    conf = configuration()
-    handlers: list[logging.Handler] = [logging.NullHandler() for _ in range(3)]
-    own = logging.Formatter("%(message)s")
-    handlers[0].setFormatter(own)
-    handlers[1].setFormatter(ContextFormatter(datefmt=DATES, config=conf, project="berth"))
-    log_format.adopt(handlers)
-    assert handlers[0].formatter is own
-    assert isinstance(handlers[1].formatter, LineFormatter)
-    assert handlers[1].formatter.project == "berth"
-    assert handlers[2].formatter is None
-
-
-def test_an_object_in_the_log_shows_what_the_line_shows() -> None:
-    """Not the other contents of an argument; a reference cycle is no problem."""
-
-    class Held:
-        """An object with a secret."""
-
-        def __init__(self) -> None:
-            self.itself = self
-            self.password = "5ecret"
-
-        def __str__(self) -> str:
-            return "held"
-
-    def shown(arguments: Any, message: str) -> Any:
-        record = logging.LogRecord("berth", logging.INFO, "", 0, message, arguments, None)
-        return json.loads(ObjectFormatter().format(record))
-
-    several = shown((Held(), 2, None), "of %s, %d, %s")
-    assert (several["message"], several["args"]) == ("of held, 2, None", ["held", 2, None])
-    named = shown(({"what": Held()},), "of %(what)s")
-    assert (named["message"], named["args"]) == ("of held", {"what": "held"})
-    assert shown((), "plain")["args"] == []
-    assert several["extra"] == {}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from oslo_context.context import RequestContext
 
 from berth.edge import log_lines
-from berth.edge.log_lines import LineFormatter, LineHandler, sole_handler
+from berth.edge.log_lines import LineFormatter, LineHandler
 from tests.edge.test_log_format import CONTEXTS, DATES, IDENTITIES, configuration
 from tests.effort import scaled
 
@@ -82,29 +82,3 @@ def test_each_line_has_its_own_time_and_caller(monkeypatch: pytest.MonkeyPatch) 
         "03.000 bob message",
         "03.000 alice message",
     ]
-
-
-def test_a_line_goes_where_the_record_would(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To one handler of the root, and to nothing else."""
-    logger = logging.Logger("below")
-    logger.parent = logger.root
-    handler = handler_of(LineFormatter(datefmt=DATES, config=configuration()))
-    monkeypatch.setattr(logger.root, "handlers", [handler])
-    assert sole_handler(logger) is handler
-    logger.propagate = False
-    assert sole_handler(logger) is None
-    logger.propagate = True
-    logger.addFilter(lambda record: True)
-    assert sole_handler(logger) is None
-    logger.filters.clear()
-    logger.addHandler(logging.NullHandler())
-    assert sole_handler(logger) is None
-    logger.handlers.clear()
-    logger.root.handlers.append(logging.NullHandler())
-    assert sole_handler(logger) is None
-    logger.root.handlers[:] = [logging.StreamHandler(io.StringIO())]
-    assert sole_handler(logger) is None
-    logger.root.handlers[:] = [handler]
-    between = logging.Logger("between")
-    between.parent, logger.parent = logger.root, between
-    assert sole_handler(logger) is None

@@ -17,7 +17,6 @@ from berth import config
 from berth.edge.context import Context
 from berth.edge.log_format import ObjectFormatter, SafeMessages
 from berth.edge.log_lines import LineFormatter, LineHandler
-from berth.edge.request_log import log_requests
 from berth.edge.secrets import credentials_in, masked
 
 TOKEN = 'gAAAAABo-Secr3t/"+=' + "x" * 60
@@ -120,20 +119,3 @@ def test_tracebacks_and_messages_are_masked(form: str) -> None:
     assert "***" in said
     assert TOKEN[:16] not in said
     assert not any(line.startswith("failed") for line in said.splitlines())
-
-
-def test_headers_are_noted_before_authentication_changes_them(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """Layers inside remove them; the line is written after that."""
-    contexts: list[Context] = []
-
-    def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
-        contexts.append(environ["berth.context"])
-        del environ["HTTP_X_AUTH_TOKEN"]
-        start_response("204 No Content", [])
-        return []
-
-    environ = {**SENT, "REQUEST_METHOD": "GET", "PATH_INFO": f"/{TOKEN}", "QUERY_STRING": ""}
-    log_requests(application)(environ, lambda *_: lambda _: None)
-    assert masked(f"/{TOKEN}", contexts[0]) == "/***"

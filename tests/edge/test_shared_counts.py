@@ -94,14 +94,3 @@ def test_a_file_that_is_only_begun_is_passed_over(tmp_path: Path, size: int) -> 
     (tmp_path / "counter_2.db").write_bytes(b"\0" * size)
     (metric,) = SharedCounts(str(tmp_path)).collect()
     assert [sample.value for sample in metric.samples] == [3]
-
-
-def test_a_file_that_is_made_again_is_read_again(tmp_path: Path) -> None:
-    """Another process may get the pid of one that has exited."""
-    Process(tmp_path, 1).write("counter", "requests_total", 3, route="old")
-    shared = SharedCounts(str(tmp_path))
-    list(shared.collect())
-    (tmp_path / "counter_1.db").unlink()
-    Process(tmp_path, 1).write("counter", "requests_total", 4, route="new")
-    (metric,) = shared.collect()
-    assert [(sample.labels, sample.value) for sample in metric.samples] == [({"route": "new"}, 4)]

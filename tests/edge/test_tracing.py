@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from berth.edge import app
-from berth.edge.tracing import Tracing, exporter_name
-from berth.model.errors import DatabaseUnavailable
+from berth.edge.tracing import Tracing
 from tests.api import configured
 from tests.api.worlds import new_uuid
 from tests.client import Client
@@ -108,27 +107,6 @@ def test_the_log_has_the_trace_of_the_span(
     assert caplog.messages[-1].endswith(f" trace: {span.context.trace_id:032x}")
 
 
-def test_failures_are_errors_and_probes_have_no_span(
-    client: Client, exporter: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """5xx only; an unknown path has no route."""
-
-    def fail(*_: object, **__: object) -> None:
-        raise DatabaseUnavailable("gone")
-
-    for path in ("/livez", "/readyz", "/healthcheck"):
-        client.get(path)
-    assert [span.name for span in exporter.get_finished_spans()] == []
-    client.get("/nowhere")
-    monkeypatch.setattr("berth.store.traits.list_traits", fail)
-    client.get("/traits")
-    unknown, failed = exporter.get_finished_spans()
-    assert (unknown.name, unknown.status.status_code.name) == ("GET", "UNSET")
-    assert "http.route" not in unknown.attributes
-    assert failed.status.status_code.name == "ERROR"
-    assert failed.attributes["error.type"] == "503"
-
-
 class Receiver(HTTPServer):
     """An OTLP receiver."""
 
@@ -212,22 +190,3 @@ def test_spans_arrive_at_a_receiver(
     assert resource["service.name"] == name
     (of_scope,) = of_resource.scope_spans
     assert {span.name for span in of_scope.spans} == {"search", "GET /allocation_candidates"}
-
-
-@pytest.mark.parametrize(
-    ("environment", "name"),
-    [
-        ({}, None),
-        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}, "otlp"),
-        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://x"}, "otlp"),
-        ({"OTEL_EXPORTER_OTLP_ENDPOINT": ""}, None),
-        ({"OTEL_TRACES_EXPORTER": "otlp"}, "otlp"),
-        ({"OTEL_TRACES_EXPORTER": "console"}, "console"),
-        ({"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}, None),
-        ({"OTEL_TRACES_EXPORTER": "otlp", "OTEL_SDK_DISABLED": "TRUE"}, None),
-        ({"OTEL_SERVICE_NAME": "berth"}, None),
-    ],
-)
-def test_the_environment_names_an_exporter(environment: dict[str, str], name: str | None) -> None:
-    """Otherwise there are no spans."""
-    assert exporter_name(environment) == name

@@ -11,7 +11,6 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
-from berth.edge import writability
 from berth.edge.readiness import NotReady, Readiness
 from berth.edge.writability import DOUBT_S, PROBE_EACH_S, ROOM_MIN, Writability
 from berth.index import Index
@@ -52,26 +51,6 @@ def test_a_failed_write_counts_until_another_succeeds(db: Database) -> None:
     known.failed(_FULL)
     clock.now += PROBE_EACH_S
     assert known.fault(db) is None
-
-
-@pytest.mark.engines("sqlite")
-def test_probes_write_seldom(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once in ten seconds, however often health is asked; never while clients write."""
-    clock = Clock()
-    probes: list[Database] = []
-    monkeypatch.setattr(writability, "rewrite_identity", probes.append)
-    known = Writability(clock=clock)
-    for _ in range(100):
-        known.fault(db)
-    assert len(probes) == 1
-    for _ in range(100):
-        clock.now += PROBE_EACH_S / 2
-        known.committed()
-        known.fault(db)
-    assert len(probes) == 1
-    clock.now += PROBE_EACH_S
-    known.fault(db)
-    assert len(probes) == 2
 
 
 @pytest.mark.engines("sqlite")

@@ -3,10 +3,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from typing import Any
-
 import pytest
 
 from berth.edge.auth import failed_attempts
@@ -18,46 +14,8 @@ from berth.edge.auth.failed_attempts import (
     FailureLog,
     source_of,
 )
-from tests.e2e.serving import PATIENCE, wait_until
 
 MALLORY = Caller("192.0.2.66", "alice")
-ALICE = Caller("192.0.2.1", "alice")
-
-
-class Turns:
-    """A lock that counts the threads that wait for it or have it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.wanted = 0
-
-    def __enter__(self) -> None:
-        self.wanted += 1
-        self._lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
-        self.wanted -= 1
-
-
-def test_a_success_in_the_middle_of_a_failure_does_not_break_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Two requests of one caller, one with a wrong password: the success clears the failures."""
-    attempts, turns = FailedAttempts(), Turns()
-    success = threading.Thread(target=attempts.forgive, args=(ALICE,))
-
-    class Failures(OrderedDict[Caller, Any]):
-        def move_to_end(self, key: Caller, last: bool = True) -> None:
-            success.start()
-            wait_until(lambda: turns.wanted == 2 or not success.is_alive(), "the other request")
-            super().move_to_end(key, last)
-
-    monkeypatch.setattr(attempts, "_lock", turns)
-    monkeypatch.setattr(attempts, "_failures", Failures())
-    assert attempts.record(ALICE, now=0.0) == 0.0
-    success.join(PATIENCE)
-    assert len(attempts) == 0
 
 
 def fail(attempts: FailedAttempts, names: int, now: float) -> None:

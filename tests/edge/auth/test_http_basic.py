@@ -216,22 +216,6 @@ def test_a_failure_is_logged_without_the_password(
     assert "hunter2" not in caplog.text and eve["Authorization"].split()[1] not in caplog.text
 
 
-def test_the_same_credentials_are_checked_once_for_all_who_wait(
-    strategy: HttpBasic, checked: list[str]
-) -> None:
-    """Thirty processes of a service that start together cost one check."""
-    barrier = threading.Barrier(30)
-
-    def knock(_: int) -> int:
-        gate = Gate(layer_of(strategy))
-        barrier.wait(60)
-        return gate.status(ALICE)
-
-    with ThreadPoolExecutor(30) as executor:
-        assert set(executor.map(knock, range(30))) == {200}
-    assert checked == ["secret"]
-
-
 @pytest.mark.parametrize(
     ("flood", "sent_away"),
     [

@@ -58,14 +58,6 @@ def test_a_revoked_token_ends_the_wait_and_is_refused_from_then_on() -> None:
     assert "HTTP_X_AUTH_TOKEN" in request, "the middleware asks Keystone by itself"
 
 
-def test_many_who_wait_with_one_token_ask_keystone_once() -> None:
-    """In two seconds."""
-    keystone = Keystone("t")
-    checks = [keystone.waiting.checking(environ("t")) for _ in range(100)]
-    assert all(is_valid() for is_valid in checks)
-    assert keystone.asked == [("t", False)]
-
-
 def test_a_service_waits_with_a_users_token_that_has_expired() -> None:
     """For as long as its own token is valid."""
     keystone = Keystone("t", "s")

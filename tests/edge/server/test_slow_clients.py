@@ -159,21 +159,6 @@ def test_who_is_late_is_cut_off(case: str) -> None:
         assert cut_off is None or [connection.fd for connection in late] == cut_off, now
 
 
-def test_an_answer_is_to_be_taken_in_the_time_given() -> None:
-    """With a second more per 64 KiB read, and a new deadline for each response."""
-    slow = SlowClients(GIVEN)
-    for after, taken, is_owed, is_late in (
-        (0, 100, True, False),
-        (GIVEN + 1, 100 + 2 * RATE, True, False),
-        (GIVEN + 3, 100 + 2 * RATE, True, True),
-        (GIVEN + 4, 200 + 2 * RATE, False, False),
-        (GIVEN + 5, 200 + 2 * RATE, True, False),
-        (2 * GIVEN + 6, 200 + 2 * RATE, True, True),
-    ):
-        mine = seen(after, 1, is_owed=is_owed, taken=taken)
-        assert bool(slow.late([mine], START + after).untaken) is is_late, after
-
-
 def silent(
     slow: SlowClients, *connections: Connection, now: float, later: float = 2.0
 ) -> list[int]:
@@ -320,33 +305,3 @@ def test_the_kernel_knows_the_connections_of_a_port() -> None:
 def answered(fd: int, at: float) -> Callable[[float], Connection]:
     """A connection that got its response in the clock tick in which the request came."""
     return lambda now: seen(now, fd, sent_ago=now - at, came_ago=now - at, taken=400)
-
-
-@pytest.mark.parametrize(
-    ("connections", "has_gone"),
-    [
-        ([], True),
-        ([c(1)], False),
-        # It waited for a thread.
-        ([c(1, at=-0.5)], False),
-        # A later request.
-        ([c(1, at=1)], True),
-        ([answered(1, -60)], True),
-        # Answered since.
-        ([answered(1, 1)], True),
-        ([c(1, peer=ELSEWHERE)], True),
-        # The kernel's clock is too coarse to tell.
-        ([answered(1, -0.001)], False),
-        # A second request behind the first.
-        ([c(1, came_ago=0.1)], False),
-    ],
-)
-def test_a_client_has_gone_when_no_connection_of_its_address_can_be_its_own(
-    connections: list[Any], has_gone: bool
-) -> None:
-    """Granian closes the connection of a client that disconnects; others from its address may
-    remain. The request came at START, and the check is two seconds later."""
-    slow = SlowClients(GIVEN)
-    assert not slow.has_gone("192.0.2.1", START), "before any check"
-    slow.note([each(2) for each in connections], START + 2, START + 2)
-    assert slow.has_gone("192.0.2.1", START) is has_gone
