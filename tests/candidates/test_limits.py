@@ -173,24 +173,6 @@ EXPLOSIVE = {
         f"{groups(8, 'VGPU:1', 'A')}&{groups(8, 'VGPU:1,FPGA:1', 'B')}&group_policy=none",
         0,
     ),
-    "two asks for the same devices, isolated": (
-        EIGHT,
-        f"{groups(8, 'VGPU:1', 'A')}&{groups(8, 'FPGA:1', 'B')}&group_policy=isolate",
-        0,
-    ),
-    "a narrow ask among wide ones, isolated": (
-        "host\n" + devices(9, "VGPU=1") + "\n" + devices(3, "VGPU=1  CUSTOM_X", first=9),
-        groups(8, "VGPU:1", "A", "&required{0}=!CUSTOM_X")
-        + "&"
-        + groups(4, "VGPU:1", "B", "&required{0}=CUSTOM_X")
-        + "&group_policy=isolate",
-        0,
-    ),
-    "amounts that leave a rest": (
-        "host\n" + devices(12, "VCPU=4"),
-        f"{groups(11, 'VCPU:3', 'A')}&{groups(3, 'VCPU:2', 'B')}&group_policy=none",
-        0,
-    ),
     "a subtree whose second half is elsewhere": (TWO_SIDES, subtree(7, 6), 0),
     "a subtree with just enough": (TWO_SIDES, subtree(6, 6), 20),
     "traits that nobody brings together": (
@@ -200,11 +182,6 @@ EXPLOSIVE = {
         "resources=IPV4_ADDRESS:1,VCPU:1,MEMORY_MB:1,DISK_GB:1,VGPU:1,FPGA:1,PCPU:1,SRIOV_NET_VF:1"
         "&required=CUSTOM_X,CUSTOM_Y",
         0,
-    ),
-    "sixty groups on as many devices": (
-        "host\n" + devices(60, "VGPU=1"),
-        groups(60, "VGPU:1", "A") + "&group_policy=isolate",
-        20,
     ),
     "sixteen of sixty-four devices": (
         "host\n" + devices(64, "VGPU=1"),
