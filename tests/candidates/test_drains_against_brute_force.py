@@ -7,12 +7,8 @@ Source: spec/beyond.md 2.3 and 7.1.
 
 from __future__ import annotations
 
-import gc
 import json
-import sys
-from collections import Counter
 from dataclasses import replace
-from types import FrameType
 from typing import Any, Final
 from uuid import UUID
 
@@ -36,7 +32,6 @@ from tests.candidates.test_questions_against_brute_force import check
 from tests.effort import SEED, scaled
 from tests.index.checking import checked
 from tests.queries import Query, query_text
-from tests.world_in_store import drain
 from tests.worlds import World, provider_uuid
 
 #: No drain of a drawn world.
@@ -177,47 +172,3 @@ def _due_left(world: World, named: set[str]) -> dict[str, int]:
         if named & set(lineage(world, each.name)):
             left[root_of(world, each.name)] += bool(each.used)
     return left
-
-
-def test_a_drain_that_is_gone_or_only_announced_costs_nothing(stand: Stand) -> None:
-    """The same functions are called as often as without it, of numpy and of builtins too; what is
-    kept between requests is there already."""
-    standing = stand("""
-        cn1       VCPU=8  @A
-        cells
-          cell0   VCPU=8  DISK_GB=10
-          cell1   VCPU=8  DISK_GB=10
-        pool      DISK_GB=100  MISC_SHARES_VIA_AGGREGATE  @A
-    """)
-    before = _work(standing)
-    drain(standing.db, "new", ["cell0"])
-    assert _work(standing) != before
-    standing.client.delete(PATH)
-    assert _work(standing) == before
-    drain(standing.db, "new", ["cn1", "cell0", "pool"], announced=True)
-    assert _work(standing) == before
-
-
-def _work(standing: Standing) -> Counter[str]:
-    """How often each function of the search is called to answer some queries."""
-    calls: Counter[str] = Counter()
-
-    def count(frame: FrameType, kind: str, function: object) -> None:
-        of_search = "/berth/candidates/" in frame.f_code.co_filename
-        if of_search and kind in {"call", "c_call"}:
-            calls[getattr(function, "__qualname__", frame.f_code.co_qualname)] += 1
-
-    def ask_all() -> None:
-        for text in ("resources=VCPU:1", "resources=VCPU:1,DISK_GB:1"):
-            standing.queried(text)
-
-    ask_all()
-    # A collection calls what others have registered for it.
-    gc.disable()
-    sys.setprofile(count)
-    try:
-        ask_all()
-    finally:
-        sys.setprofile(None)
-        gc.enable()
-    return calls

@@ -117,16 +117,6 @@ ROWS = {
             "if_empty": [(3, 2), (3, 2)],
         },
     ),
-    "relaxations, the most helpful first": Row(
-        FLEET,
-        wants("_A VCPU=8 CUSTOM_FAST"),
-        {
-            "drop": {A_VCPU: (2, 4), A_TRAIT: (1, None)},
-            "summary": "No host fits now; 1 would with nothing used."
-            " With VCPU 4 instead of 8 for _A, 2 hosts fit."
-            " Without trait CUSTOM_FAST for _A, 1 host fits.",
-        },
-    ),
     "not_under is an atom": Row(
         "cn1\n  numa0  VCPU=4  CUSTOM_FAST\n  numa1  VCPU=1",
         {
@@ -189,15 +179,6 @@ ROWS = {
         {
             "verdict": "unknown_name",
             "summary": "There is no trait CUSTOM_FST; did you mean CUSTOM_FAST or CUSTOM_SLOW?",
-        },
-    ),
-    "on any other host": Row(
-        "cn1  VCPU=8(used:8)\ncn2  VCPU=8",
-        wants("VCPU=8", host={"in": ["cn1"]}),
-        {
-            "verdict": "used_up",
-            "summary": "No host fits now; 1 would with nothing used. On any other host, 1 host"
-            " fits. Without VCPU 8, 1 host fits.",
         },
     ),
     "a pool that serves one that fits": Row(

@@ -153,20 +153,6 @@ def test_a_body_is_there_before_the_application_is_asked(
     assert service.arrived == [whole]
 
 
-def test_what_has_no_body_waits_for_none() -> None:
-    """Nothing is read unless a body is announced, because the read might never end; what is no
-    number is told by the application, which decides the order of errors."""
-    service = Service(limits())
-    never = Broken(AssertionError("nobody may read this"))
-    for length in (0, "", "000"):
-        assert service.send(never, length).status == 200
-    assert service.arrived == [b"", b"", b""]
-    for length in ("1_0", "-1", "\u0663", "ten"):
-        assert service.send(never, length).status == 200
-    assert service.get("/any").status == 200
-    assert service.arrived[-1] is None
-
-
 @pytest.mark.parametrize("length", [MIB + 1, "9" * 30, None])
 def test_a_body_over_the_limit_is_refused(length: int | str | None) -> None:
     """413: by its announced length without reading it, or when more has arrived."""

@@ -1,66 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts of providers in the index, and the memory that they take."""
+"""Texts of providers in the index."""
 
 from __future__ import annotations
 
-import tracemalloc
 from uuid import UUID
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.index.fleet import Fleet
 from berth.index.provider_texts import Field, ProviderForm, ProviderList
 from berth.index.records import json_of
-from berth.index.snapshot import Snapshot
 from berth.index.text_columns import numbers_column, numbers_length, rows_text
 from berth.model.ids import ClassId, ProviderId
 from berth.store.index_feed import FleetRows
-from tests.index.rows import inventory_row, provider_row
+from tests.index.rows import provider_row
 
-# --- Memory --------------------------------------------------------------------------------------
-
-#: What a host with three inventories takes beyond its uuid and its name, at most.
-HOST_BYTES_MAX = 700
-
-HOSTS = 20_000
 CLASSES = {name: ClassId(each) for each, name in enumerate(("VCPU", "MEMORY_MB", "DISK_GB"))}
-
-
-def hosts(count: int) -> FleetRows:
-    """Hosts with three inventories each."""
-    rows = FleetRows([], [], [], [], [])
-    for number in range(1, count + 1):
-        host = ProviderId(number)
-        name, uuid = f"compute-{number:06}", str(UUID(int=number << 64))
-        rows.providers.append(provider_row(host, uuid, None, host, name=name, generation=number))
-        rows.inventories.extend(inventory_row(host, ClassId(each)) for each in (0, 1, 2))
-    return rows
-
-
-@pytest.fixture(scope="module")
-def large() -> Snapshot:
-    """Many hosts."""
-    fleet = Fleet(class_ids=CLASSES, trait_ids={})
-    fleet.load([hosts(HOSTS)])
-    return fleet.snapshot()
-
-
-def test_a_host_takes_some_hundred_bytes() -> None:
-    """After the load, with maps, locations and columns."""
-    rows = [hosts(HOSTS)]
-    tracemalloc.start()
-    try:
-        fleet = Fleet(class_ids=CLASSES, trait_ids={})
-        fleet.load(rows)
-        snapshot = fleet.snapshot()
-        size, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert snapshot.locate(ProviderId(HOSTS)) is not None
-    assert size / HOSTS < HOST_BYTES_MAX
 
 
 # --- Texts ---------------------------------------------------------------------------------------

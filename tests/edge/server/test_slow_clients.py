@@ -85,16 +85,6 @@ LATE: Final[dict[str, tuple[list[dict[str, Any]], list[Look]]]] = {
             (GIVEN + 31, [c(1, came=30 * RATE)], [1]),
         ],
     ),
-    "much may come within one tick of the kernel's clock": (
-        [{"since": 0}],
-        [
-            (
-                GIVEN + 10,
-                [c(2, came=30 * RATE, sent_ago=GIVEN + 10), c(1, sent_ago=GIVEN + 10)],
-                [1],
-            )
-        ],
-    ),
     "of several the one that came when the waiting began": (
         [{"since": 0}],
         [(GIVEN + 1, [c(1, at=1), c(2), c(7, at=-5)], [2])],
@@ -113,10 +103,6 @@ LATE: Final[dict[str, tuple[list[dict[str, Any]], list[Look]]]] = {
             (GIVEN + 2, [c(1, came=300, came_ago=0.1)], [1]),
         ],
     ),
-    "what clocks round does not pass for a new request": (
-        [{"since": 0}],
-        [(1, [c(1, came=MUCH)], []), (GIVEN + 2, [c(1, at=0.5, came=MUCH)], [])],
-    ),
     "neither bytes nor times before a new request count": (
         [{"since": 5}],
         [
@@ -129,20 +115,9 @@ LATE: Final[dict[str, tuple[list[dict[str, Any]], list[Look]]]] = {
             ),
         ],
     ),
-    "a body announced right behind a question": (
-        [{"since": 0}],
-        [
-            (now, [c(1, sent_ago=GIVEN + 0.9, came_ago=GIVEN + 1)], cut_off)
-            for now, cut_off in ((GIVEN + 1, None), (GIVEN + 2, [1]))
-        ],
-    ),
     "an address in another spelling": (
         [{"since": 0, "address": "2001:db8::1"}],
         [(GIVEN + 1, [c(1, peer=("2001:0db8:0:0::1", 1))], [1])],
-    ),
-    "an address with its zone": (
-        [{"since": 0, "address": "fe80::1"}],
-        [(GIVEN + 1, [c(1, peer=("fe80::1%eth0", 1))], [1])],
     ),
 }
 
