@@ -9,13 +9,7 @@ from tests.api.worlds import TITLES
 from tests.client import Response
 
 UNDEFINED = "placement.undefined_code"
-CONCURRENT_UPDATE = "placement.concurrent_update"
-INVENTORY_IN_USE = "placement.inventory.inuse"
 DUPLICATE_NAME = "placement.duplicate_name"
-PROVIDER_NOT_FOUND = "placement.resource_provider.not_found"
-MISSING_VALUE = "placement.query.missing_value"
-BAD_VALUE = "placement.query.bad_value"
-DUPLICATE_KEY = "placement.query.duplicate_key"
 
 
 def assert_refused(

@@ -10,7 +10,7 @@ import pytest
 
 from tests.api.answers import assert_refused
 from tests.api.wire import Rule, rules
-from tests.api.worlds import new_uuid
+from tests.api.worlds import NOBODY, new_uuid
 from tests.client import Client
 
 JSON = "application/json"
@@ -42,25 +42,19 @@ ACCEPTED = [
     (None, JSON, JSON),
     ("", JSON, JSON),
     ("*/*", JSON, JSON),
-    ("application/json", JSON, JSON),
     ("application/*", JSON, JSON),
     ("text/html;q=0.5,application/json", JSON, JSON),
-    ("text/plain,application/json;q=0.2", JSON, JSON),
     ("text/html,application/json;q=0.1", JSON, HTML),
     ("text/html,application/xml;q=0.9,*/*;q=0.8", JSON, HTML),
     pytest.param("*/*;q=0.8", JSON, JSON, marks=TIE),
     pytest.param("application/json,text/html", JSON, JSON, marks=TIE),
-    pytest.param("application/json, */*", JSON, JSON, marks=TIE),
     pytest.param("application/json, application/json;q=0", JSON, JSON, marks=TIE),
     pytest.param("garbage", JSON, JSON, marks=TIE),
     ("text/html", None, HTML),
-    ("text/*", None, HTML),
     ("text/plain", None, PLAIN),
     ("application/xml", None, PLAIN),
     ("application/json;q=0", None, PLAIN),
-    ("*/*;q=0", None, PLAIN),
     ("application/json; charset=utf-8", None, PLAIN),
-    ("application/json;version=1", None, PLAIN),
 ]
 
 
@@ -68,15 +62,15 @@ ACCEPTED = [
 def test_the_form_follows_accept(
     api: Client, accept: str | None, answered: str | None, refused: str
 ) -> None:
-    """A GET is answered in JSON or refused, before the provider is looked up; a refusal is in HTML
-    or JSON, whichever matches better, and in plain text if the client accepts neither."""
+    """A GET is answered in JSON or refused, before policy; a refusal is in HTML or JSON, whichever
+    matches better, and in plain text if the client accepts neither."""
     headers = {"Accept": accept}
     answer = api.get("/resource_classes", headers=headers)
     if answered:
         assert (answer.status, answer.headers["Content-Type"]) == (200, answered)
     else:
         for path in CHECKED:
-            answer = api.get(path.format(uuid=new_uuid()), headers=headers)
+            answer = api.get(path.format(uuid=new_uuid()), headers={**NOBODY, **headers})
             assert (answer.status, answer.headers["Content-Type"]) == (406, refused)
             assert "Only application/json is provided" in answer.text
     for path in ("/no/such/path", "/traits/CUSTOM_NO_SUCH_TRAIT"):
@@ -88,15 +82,6 @@ def test_the_form_follows_accept(
             assert "Not Found" in answer.text
             with pytest.raises(json.JSONDecodeError):
                 json.loads(answer.text)
-
-
-@pytest.mark.parametrize("version", ["1.0", "1.39"])
-def test_a_refusal_of_accept_names_no_range_of_versions(api: Client, version: str) -> None:
-    """Only the 406 for a microversion carries `min_version` and `max_version`."""
-    answer = api.get("/resource_providers", headers={"Accept": "text/plain"}, version=version)
-    assert answer.status == 406
-    assert "max_version" not in answer.text
-    assert answer.headers["OpenStack-API-Version"] == f"placement {version}"
 
 
 @rules(

@@ -29,19 +29,8 @@ from tests.client import Client
         PUT $host/aggregates {aggregates: [], seen: 4} => 200 {aggregates: [], seen: 5}
         PUT $empty/aggregates {aggregates: [], seen: 0} => 200 {aggregates: [], seen: 1}
         PUT $empty/aggregates {aggregates: [$a], seen: 0} => 409 placement.concurrent_update
-    before 1.19 a body is a list @1.1-1.18
-        PUT $host/aggregates {aggregates: [$a], seen: 2}
-        400 JSON does not validate ... is not of type 'array'
     from 1.19 on a body is an object @1.19-
         PUT $host/aggregates [$a] => 400 JSON does not validate ... is not of type 'object'
-    before 1.19 an aggregate is a uuid and stands once @1.1-1.18
-        PUT $host/aggregates $1 => 400 $2
-        | [x]      | is not a 'uuid'
-        | [""]     | is not a 'uuid'
-        | [null]   | is not of type 'string'
-        | [1]      | is not of type 'string'
-        | [$a, $a] | has non-unique elements
-        | [$a, x]  | is not a 'uuid'
     from 1.19 on an aggregate is a uuid and stands once @1.19-
         PUT $host/aggregates {aggregates: $1, seen: 2} => 400 $2
         | [x]      | is not a 'uuid'
@@ -54,11 +43,6 @@ from tests.client import Client
         PUT $host/aggregates $1 => 400 JSON does not validate
         || {aggregates: []} || {seen: 2} || {aggregates: [], seen: 2, more: 1}
         || {aggregates: {}, seen: 2} || {aggregates: [], seen: null} || {aggregates: [], seen: "2"}
-    an unknown provider is 404 before the body is checked @1.1-
-        GET /resource_providers/$nowhere/aggregates
-        404 No resource provider with uuid $nowhere found
-        PUT /resource_providers/$nowhere/aggregates "nonsense"
-        404 No resource provider with uuid $nowhere found
     an aggregate is made by its first member and is gone with its last
         GET /resource_providers?member_of=$A => 200 {resource_providers: [{uuid: $host, ...}]}
         PUT $empty/aggregates {aggregates: [$A], seen: 0} => 200

@@ -31,9 +31,6 @@ WORLD = """
     a consumer of nothing shows nothing, whatever its name @1.0-
         GET /allocations/$1 => 200 {allocations: {}}
         || $nobody || not-a-uuid || %C3%9C || a%20b
-    a missing type is shown as unknown
-        PUT /allocations/$vm CLAIM host VCPU=1 @1.37 => 204
-        GET /allocations/$vm => 200 {consumer_type: unknown, ...}
     a provider shows who holds it
         PUT /allocations/$vm CLAIM host VCPU=2 pool DISK_GB=5 @1.39 => 204
         GET $host/allocations
@@ -43,16 +40,6 @@ WORLD = """
         | , consumer_generation: 1 | @1.28-
     a provider that nobody holds shows nothing
         GET $empty/allocations => 200 {allocations: {}, seen: 0}
-    reading says when the newest allocation was made, from 1.15 on @1.15-
-        GET $1 => 200
-        < Last-Modified: ...
-        < Cache-Control: no-cache
-        || /allocations/$nobody || /allocations/$host.consumer || $host/allocations
-    before 1.15 it does not @1.14
-        GET $1 => 200
-        < Last-Modified:
-        < Cache-Control:
-        || /allocations/$nobody || /allocations/$host.consumer || $host/allocations
     deleting takes all that the consumer holds, and no provider counts @1.0-
         PUT /allocations/$vm CLAIM host VCPU=2 pool DISK_GB=5 @1.39 => 204
         DELETE /allocations/$vm => 204
@@ -62,27 +49,6 @@ WORLD = """
     deleting nothing is not found @1.0,1.22,1.23,1.39
         DELETE /allocations/$1 => 404 No allocations for consumer '$1'
         || $nobody || not-a-uuid
-    faults of reading a consumer: Accept, role
-        > Accept: $1
-        > X-Roles: $2
-        GET /allocations/nonsense => $3
-        | text/plain       | nobody | 406
-        | application/json | nobody | 403
-        | application/json | admin  | 200
-    faults of reading a provider: Accept, role, provider
-        > Accept: $1
-        > X-Roles: $2
-        GET /resource_providers/$3/allocations => $4
-        | text/plain       | nobody | $nowhere | 406
-        | application/json | nobody | $nowhere | 403
-        | application/json | admin  | $nowhere | 404 No resource provider with uuid
-        | application/json | admin  | $host    | 200
-    faults of deleting: role, consumer
-        > X-Roles: $1
-        DELETE /allocations/$2 => $3
-        | nobody | $nobody        | 403
-        | admin  | $nobody        | 404 No allocations for consumer
-        | admin  | $host.consumer | 204
     """,
     world=WORLD,
 )

@@ -51,8 +51,6 @@ WORLD = """
         < Cache-Control:
         GET /allocations/$one => 200 {allocations: {$host: {resources: {VCPU: 1}, ...}}, ...}
         GET /allocations/$two => 200 {allocations: {$host: {resources: {VCPU: 3}, ...}}, ...}
-    there is no POST before 1.13 @1.0-1.12
-        POST /allocations {} => 404
     PUT with nothing removes all, and the consumer can be made again @1.28-
         PUT /allocations/$busy.consumer CLAIM {consumer_generation: 1} => 204
         GET /allocations/$busy.consumer => 200 {allocations: {}}
@@ -84,10 +82,6 @@ WORLD = """
         GET /allocations/$busy.consumer => 200 {project_id: $3, user_id: $4, consumer_type: $5, ...}
         | 2 | 204 | p2 | u2 | VOLUME
         | 5 | 409 | $project | user | INSTANCE
-    a type is any name of capitals, digits and underscores
-        PUT /allocations/$vm CLAIM host VCPU=1 {consumer_type: "$1"} => 204
-        GET /allocations/$vm => 200 {consumer_type: "$1", ...}
-        || ALL || UNKNOWN || A || _ || 0 || A*255
     the generation of a provider in the body is ignored @1.12-
         PUT /allocations/$vm CLAIM {allocations: {$host: {resources: {VCPU: 1}, generation: 12345}}}
         204
@@ -164,103 +158,41 @@ def test_spellings(rule: Rule, wire: Client) -> None:
         | user_id             | @1.8-
         | consumer_generation | @1.28-
         | consumer_type       | @1.38-
-    POST misses it too
-        POST /allocations CLAIMS vm: host VCPU=1 {$1: absent} => 400 '$1' is a required property
-        | allocations         | @1.13-
-        | project_id          | @1.13-
-        | user_id             | @1.13-
-        | consumer_generation | @1.28-
-        | consumer_type       | @1.38-
     a body that breaks the schema is refused
         PUT /allocations/$vm CLAIM host VCPU=1 {$1} => 400 JSON does not validate
         POST /allocations CLAIMS vm: host VCPU=1 {$1} => 400 JSON does not validate
-        || user_id: 7 || user_id: null
-        || project_id: "" || project_id: p*256 || project_id: 7 || project_id: null || user_id: ""
-        || user_id: u*256 || consumer_generation: "1" || consumer_generation: 1.5
-        || consumer_generation: true || consumer_type: "" || consumer_type: A*256
-        || consumer_type: instance || consumer_type: A-B || consumer_type: unknown
-        || consumer_type: all || consumer_type: null
-        || allocations: null || allocations: [] || allocations: {x: {resources: {VCPU: 1}}}
-        || allocations: {a*32: {resources: {VCPU: 1}}} || allocations: {$host: {}}
-        || allocations: {$host: {resources: {}}} || allocations: {$host: {resources: [VCPU]}}
-        || allocations: {$host: {resources: {vcpu: 1}}}
-        || allocations: {$host: {resources: {"": 1}}}
+        || project_id: "" || project_id: p*256 || user_id: u*256 || user_id: null
+        || consumer_generation: "1" || consumer_generation: true || consumer_type: A*256
+        || consumer_type: instance || consumer_type: unknown || consumer_type: all
+        || allocations: [] || allocations: {a*32: {resources: {VCPU: 1}}}
+        || allocations: {$host: {resources: {}}} || allocations: {$host: {resources: {vcpu: 1}}}
         || allocations: {$host: {resources: {VCPU: 0}}}
-        || allocations: {$host: {resources: {VCPU: -1}}}
-        || allocations: {$host: {resources: {VCPU: 1.5}}}
-        || allocations: {$host: {resources: {VCPU: "1"}}}
         || allocations: {$host: {resources: {VCPU: true}}}
-        || allocations: {$host: {resources: {VCPU: null}}}
-        || allocations: {$host: {resources: {VCPU: 1}, generation: "1"}}
-        || allocations: {$host: {resources: {VCPU: 1}, color: 1}} || mappings: {} || mappings: null
-        || mappings: [] || mappings: {"1": []} || mappings: {"1": [x]} || mappings: {"1": $A}
-        || mappings: x
-    a list that breaks the schema is refused @1.7
-        PUT /allocations/$vm {$1} => 400 JSON does not validate
-        || allocations: [{resources: {VCPU: 1}}]
-        || allocations: [{resource_provider: {uuid: $host}}]
-        || allocations: [{resource_provider: {}, resources: {VCPU: 1}}]
-        || allocations: [{resource_provider: {uuid: x}, resources: {VCPU: 1}}]
-        || allocations: [{resource_provider: {uuid: $host}, resources: {}}]
-        || allocations: {$host: {resources: {VCPU: 1}}}
-        |
+        || allocations: {$host: {resources: {VCPU: 1}, color: 1}} || mappings: {}
+        || mappings: {"1": [x]}
     POST wants at least one consumer, by a uuid of 36 characters
         POST /allocations $1 => 400 JSON does not validate
         || {} || [] || null || {x: {}} || {$A: {}} || {$A: null}
-    PUT wants a uuid for the consumer @1.0,1.12,1.28,1.39
-        PUT /allocations/$1 CLAIM host VCPU=1 => 400 Malformed consumer_uuid
-        || not-a-uuid || %20$vm || 00000000-0000-0000-0000-00000000dea || %C3%9C
-    an unknown provider is refused
-        $1 nowhere VCPU=1 => 400 Allocation for resource provider '$nowhere' that does not exist
-        | PUT /allocations/$vm CLAIM   | @1.0-
-        | POST /allocations CLAIMS vm: | @1.13-
-    an unknown class is refused
-        $1 host CUSTOM_NOT_THERE=1 => 400 $2
-        | PUT /allocations/$vm CLAIM   | Unable to allocate inventory for consumer $vm: No such
-            resource class CUSTOM_NOT_THERE | @1.0-
-        | POST /allocations CLAIMS vm: | Unable to allocate inventory No such resource class
-            CUSTOM_NOT_THERE | @1.13-
-    a class that the provider does not have is a conflict @1.0-
-        PUT /allocations/$vm CLAIM host VCPU=1 DISK_GB=1 => 409 Inventory for 'DISK_GB' on
-    faults of PUT: type, role, consumer, JSON, schema, provider, class, inventory, amount
-        > Content-Type: $1
-        > X-Roles: $2
-        PUT /allocations/$3 $4 => $5
-        | text/plain       | nobody | nonsense | b'{' | 415 | @1.0,1.8,1.12,1.28,1.39
-        | application/json | nobody | nonsense | b'{' | 403 | @1.0,1.8,1.12,1.28,1.39
-        | application/json | admin  | nonsense | b'{' | 400 Malformed consumer_uuid | @1.0,1.28,1.39
-        | application/json | admin  | $vm | b'{' | 400 Malformed JSON | @1.0,1.8,1.12,1.28,1.39
-        | application/json | admin  | $vm | b'{}' | 400 not validate | @1.0,1.8,1.12,1.28,1.39
-        | application/json | admin  | $vm | CLAIM nowhere CUSTOM_X=9 {consumer_generation: 7}
+    faults of PUT: consumer, JSON, schema, generation, provider, class, inventory, amount
+        > Content-Type: application/json
+        PUT /allocations/$1 $2 => $3
+        | nonsense | b'{' | 400 Malformed consumer_uuid | @1.0,1.28,1.39
+        | $vm | b'{' | 400 Malformed JSON | @1.0,1.39
+        | $vm | b'{}' | 400 not validate | @1.0,1.39
+        | $vm | CLAIM nowhere CUSTOM_X=9 {consumer_generation: 7}
             | 409 placement.concurrent_update consumer generation conflict | @1.28,1.39
-        | application/json | admin  | $vm | CLAIM nowhere CUSTOM_NOT_THERE=9
-            | 400 that does not exist | @1.0,1.8,1.12,1.28,1.39
-        | application/json | admin  | $vm | CLAIM host CUSTOM_NOT_THERE=9
-            | 400 No such resource class | @1.0,1.8,1.12,1.28,1.39
-        | application/json | admin  | $vm | CLAIM host DISK_GB=9
-            | 409 Inventory for | @1.0,1.8,1.12,1.28,1.39
-        | application/json | admin  | $vm | CLAIM host VCPU=9
-            | 409 would exceed the capacity | @1.0,1.8,1.12,1.28,1.39
-        | application/json | admin  | $vm | CLAIM host VCPU=4 | 204 | @1.0,1.8,1.12,1.28,1.39
-    faults of POST: version, type, role, JSON, schema, all generations, provider, class, inventory
-        > Content-Type: $1
-        > X-Roles: $2
-        POST /allocations $3 => $4
-        | text/plain       | nobody | b'{'  | 404 | @1.12
-        | text/plain       | nobody | b'{'  | 415
-        | application/json | nobody | b'{'  | 403
-        | application/json | admin  | b'{'  | 400 Malformed JSON
-        | application/json | admin  | b'{}' | 400 JSON does not validate
-        | application/json | admin  | CLAIMS a: nowhere CUSTOM_NOT_THERE=9; b: host VCPU=1
-            {consumer_generation: 7} | 409 placement.concurrent_update consumer generation conflict
-        | application/json | admin  | CLAIMS a: nowhere CUSTOM_NOT_THERE=9; b: host VCPU=1
-            | 400 that does not exist
-        | application/json | admin  | CLAIMS a: host CUSTOM_NOT_THERE=9; b: host VCPU=1
-            | 400 No such resource class
-        | application/json | admin  | CLAIMS a: host DISK_GB=9; b: host VCPU=1 | 409 Inventory for
-        | application/json | admin  | CLAIMS a: host VCPU=9; b: host VCPU=1
-            | 409 exceed the capacity
-        | application/json | admin  | CLAIMS a: host VCPU=3; b: host VCPU=1 | 204
+        | $vm | CLAIM nowhere CUSTOM_NOT_THERE=9 | 400 that does not exist | @1.0,1.12,1.39
+        | $vm | CLAIM host CUSTOM_NOT_THERE=9 | 400 No such resource class | @1.0,1.12,1.39
+        | $vm | CLAIM host DISK_GB=9 | 409 Inventory for | @1.0,1.12,1.39
+        | $vm | CLAIM host VCPU=9 | 409 would exceed the capacity | @1.0,1.12,1.39
+    faults of POST: all generations, provider, class, inventory
+        POST /allocations CLAIMS $1 => $2
+        | a: nowhere CUSTOM_NOT_THERE=9; b: host VCPU=1 {consumer_generation: 7}
+            | 409 placement.concurrent_update consumer generation conflict
+        | a: nowhere CUSTOM_NOT_THERE=9; b: host VCPU=1 | 400 that does not exist
+        | a: host CUSTOM_NOT_THERE=9; b: host VCPU=1 | 400 No such resource class
+        | a: host DISK_GB=9; b: host VCPU=1 | 409 Inventory for
+        | a: host VCPU=9; b: host VCPU=1 | 409 exceed the capacity
     """,
     world=WORLD,
 )

@@ -31,18 +31,8 @@ WITH_BODY = [
     ("PUT", "/allocations/{uuid}", "1.0"),
     ("POST", "/reshaper", "1.39"),
 ]
-NOT_JSON = [
-    *(b"", b" ", b"{", b'{"name": "x"', b'{"name": "x"} trailing', b"{'name': 'x'}"),
-    *(b'{"name": undefined}', b'{"name": "x",}', b'\xef\xbb\xbf{"name": "x"}'),
-    *(b'{"name": "\xff\xfe"}', b'{"name": "\xe9"}', b"\x00"),
-]
-OTHER_TYPES = [
-    "text/plain",
-    "application/xml",
-    "Application/JSON",
-    "application/json ; a=b",
-    "json",
-]
+NOT_JSON = [b"", b"{", b'{"name": "x"} trailing', b'{"name": "\xff\xfe"}']
+OTHER_TYPES = ["text/plain", "Application/JSON", "application/json ; a=b"]
 
 
 @pytest.mark.parametrize("content_type", [None, ""])
@@ -67,7 +57,7 @@ def test_a_length_that_is_no_integer_is_400(api: Client, path: str, length: str)
 
 @pytest.mark.parametrize(("method", "path", "version"), WITH_BODY)
 def test_what_a_route_takes(api: Client, method: str, path: str, version: str) -> None:
-    """The type exactly, before policy; then JSON; then an object or list."""
+    """The type exactly; then policy; then JSON; then an object or list."""
     path = path.format(uuid=new_uuid())
     answer = api.request(method, path, version=version)
     said = "The media type None is not supported, use application/json"
@@ -78,32 +68,26 @@ def test_what_a_route_takes(api: Client, method: str, path: str, version: str) -
         bare = content_type.partition(";")[0]
         said = f"The media type {bare} is not supported, use application/json"
         assert_refused(answer, 415, said, version=version)
+    answer = api.request(method, path, body=b"{", headers={**NOBODY, **JSON}, version=version)
+    assert_refused(answer, 403, version=version)
     path = path if "_providers/" not in path else path.replace(path.split("/")[2], provider(api))
     for body in NOT_JSON:
         answer = api.request(method, path, body=body, headers=JSON, version=version)
         assert_refused(answer, 400, "Malformed JSON:", version=version)
-    for value in (None, 1, "text", True, 1.5):
+    for value in (None, "text"):
         answer = api.request(method, path, json=value, version=version)
         assert_refused(answer, 400, "JSON does not validate", version=version)
 
 
 @pytest.mark.parametrize(
     "content_type",
-    ["application/json; charset=utf-8", "application/json;charset=latin-1", "application/json;a=b"],
+    ["application/json; charset=utf-8", "application/json;charset=latin-1"],
 )
 def test_parameters_of_the_type_are_ignored(api: Client, content_type: str) -> None:
-    """A body is decoded as UTF-8, whatever its charset parameter."""
+    """A body is decoded as UTF-8, whatever its charset parameter; the last of two keys wins."""
     name = new_name("höst")
-    body = f'{{"name": "{name}"}}'.encode()
-    answer = api.post("/resource_providers", body=body, headers={"Content-Type": content_type})
-    assert (answer.status, answer.json["name"]) == (200, name)
-
-
-def test_blanks_and_two_equal_keys_are_fine(api: Client) -> None:
-    """JSON may be surrounded by white space; the last of the keys wins."""
-    name = new_name()
     body = f' \r\n\t{{"name": "lost", "name": "{name}"}}\n '.encode()
-    answer = api.post("/resource_providers", body=body, headers=JSON)
+    answer = api.post("/resource_providers", body=body, headers={"Content-Type": content_type})
     assert (answer.status, answer.json["name"]) == (200, name)
 
 
@@ -153,9 +137,6 @@ def test_a_chunked_body_is_read_to_its_end(api: Client) -> None:
         > Content-Type: $1
         DELETE $host b'not json' => 204
         || text/plain || application/json
-    a type without a body is fine
-        > Content-Type: application/json
-        GET $host => 200
     """,
     world="host",
 )

@@ -48,19 +48,11 @@ ASKED = "/allocation_candidates?resources=$CUSTOM_CPU:2,$CUSTOM_DISK:50"
             $pool
             | , $numa: {resources: {$CUSTOM_PORT: {capacity: 2, used: 0}}, traits: [],
             parent_provider_uuid: $host, root_provider_uuid: $host} | @1.29-
-    numbers are integers, never 135.0 @1.10-
-        GET ASKED
-        200 b'"capacity":135,'
     two providers of one tree make a candidate from 1.29 on
         GET /allocation_candidates?resources=$CUSTOM_CPU:1,$CUSTOM_PORT:1
         200 {allocation_requests: $1, ...}
         | []  | @1.10-1.28
         | [_] | @1.29-
-    a child alone makes a candidate, and the summary has its tree from 1.29 on
-        GET /allocation_candidates?resources=$CUSTOM_PORT:1
-        200 {allocation_requests: [_], provider_summaries: {$numa: _$1}}
-        |            | @1.10-1.28
-        | , $host: _ | @1.29-
     groups on one provider are added up, and each has its mapping
         GET /allocation_candidates?resources=$CUSTOM_CPU:1&$1
         200 {allocation_requests: [{allocations: {$host: {resources: {$CUSTOM_CPU: 2,
@@ -77,16 +69,6 @@ ASKED = "/allocation_candidates?resources=$CUSTOM_CPU:2,$CUSTOM_DISK:50"
     nothing is an answer with both keys @1.10-
         GET /allocation_candidates?resources=$CUSTOM_CPU:4
         200 {allocation_requests: [], provider_summaries: {}}
-    answers are as of now, from 1.15 on @1.15-
-        GET /allocation_candidates?resources=$CUSTOM_CPU:$1 => 200
-        < Last-Modified: ...
-        < Cache-Control: no-cache
-        || 1 || 99
-    before 1.15 nothing is said of that @1.10-1.14
-        GET /allocation_candidates?resources=$CUSTOM_CPU:$1 => 200
-        < Last-Modified:
-        < Cache-Control:
-        || 1 || 99
     traits stand in the order in which they were made, whatever their names @1.17-
         PUT /traits/$(CUSTOM_T)_Z @1.39 => 201
         PUT /traits/$(CUSTOM_T)_M @1.39 => 201

@@ -207,13 +207,6 @@ def test_a_version_that_is_not_served_is_told_as_webob_does(
     )
 
 
-def test_the_sentence_and_the_message_stand_apart(api: Client) -> None:
-    """An empty line, a blank, the message and two blanks."""
-    detail = api.get("/resource_classes/CUSTOM_NOT_THERE").detail
-    message = "The resource could not be found.\n\n No such resource class CUSTOM_NOT_THERE.  "
-    assert detail.startswith(message)
-
-
 # --- Did you mean --------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.api.answers import DUPLICATE_NAME, assert_refused, detail
 from tests.api.versions import at_least
-from tests.api.worlds import NOBODY, NOWHERE, new_name, new_uuid, provider
+from tests.api.worlds import NOBODY, NOWHERE, new_name, provider
 from tests.client import Client, Response
 
 
@@ -66,18 +66,3 @@ def test_a_message_is_one_line_without_tags(api: Client, name: str, shown: str) 
     assert api.get(f"/resource_providers/{uuid}").json["name"] == name
     page = api.post("/resource_providers", json={"name": name}, headers={"Accept": "text/html"})
     assert (page.status, "<script>" in page.text) == (409, False)
-
-
-def test_nova_tells_a_taken_name_from_a_taken_uuid(api: Client) -> None:
-    """The phrase occurs if the name is taken, and not if the uuid is."""
-    name = new_name()
-    uuid = provider(api, name=name)
-    phrase = "Conflicting resource provider name:"
-    answer = api.post("/resource_providers", json={"name": name, "uuid": new_uuid()})
-    assert_refused(answer, 409, phrase, code=DUPLICATE_NAME)
-    answer = api.post("/resource_providers", json={"name": new_name(), "uuid": uuid})
-    said = f"Conflicting resource provider uuid: {uuid}"
-    assert_refused(answer, 409, said, code=DUPLICATE_NAME)
-    assert phrase not in answer.detail
-    answer = api.post("/resource_providers", json={"name": name, "uuid": uuid})
-    assert_refused(answer, 409, "Conflicting resource provider", code=DUPLICATE_NAME)

@@ -20,9 +20,6 @@ WORLD = """
 
 @rules(
     """
-    a new provider is at 0 @1.0-
-        GET $1 => 200 {generation: 0, ...}
-        || $empty || $child
     a generation that is not the present one is a conflict
         PUT $host/$1, seen: $2} => 409 placement.concurrent_update
         | inventories {inventories: {VCPU: {total: 2}}  | 0
@@ -48,13 +45,6 @@ WORLD = """
         | aggregates {aggregates: [$A]                        | 3
         | aggregates {aggregates: []                          | 3
         | traits {traits: [HW_CPU_X86_AVX2, HW_CPU_X86_AVX]   | 2
-    the same traits in another order, or none again, do not count
-        PUT $empty/traits {traits: [], seen: 0} => 200 {traits: [], seen: 0}
-        PUT $empty/traits {traits: [HW_CPU_X86_AVX2, HW_CPU_X86_AVX], seen: 0}
-        200 {traits: _, seen: 1}
-        PUT $empty/traits {traits: [HW_CPU_X86_AVX, HW_CPU_X86_AVX2, HW_CPU_X86_AVX], seen: 1}
-        200 {traits: _, seen: 1}
-        PUT $empty/traits {traits: [HW_CPU_X86_AVX], seen: 1} => 200 {traits: _, seen: 2}
     a new inventory counts and asks for nothing
         POST $empty/inventories {resource_class: VCPU, total: 1, seen: 77} => 201 {seen: 1, ...}
         POST $empty/inventories {resource_class: DISK_GB, total: 1} => 201 {seen: 2, ...}
@@ -140,10 +130,6 @@ def test_of_providers(rule: Rule, wire: Client) -> None:
         GET /allocations/$busy.consumer @1.39 => 200 {consumer_generation: 3, ...}
         | PUT /allocations/$busy.consumer CLAIM   | @1.0-1.27
         | POST /allocations CLAIMS busy.consumer: | @1.13-1.27
-    a consumer that was deleted starts again
-        DELETE /allocations/$busy.consumer => 204
-        PUT /allocations/$busy.consumer CLAIM busy VCPU=1 => 204
-        GET /allocations/$busy.consumer => 200 {consumer_generation: 1, ...}
     """,
     world=WORLD,
 )

@@ -45,13 +45,6 @@ FULL = "total: 100, reserved: 10, min_unit: 2, max_unit: 50, step_size: 2, alloc
         GET $host/inventories => 200 {inventories: {}, seen: 3}
     the generation of a record in a set is ignored
         PUT $empty/inventories {inventories: {VCPU: {total: 1, seen: 77}}, seen: 0} => 200
-    units need not make sense together
-        PUT $empty/inventories
-            {inventories: {VCPU: {total: 1, min_unit: 50, max_unit: 3, step_size: 100}}, seen: 0}
-        200
-    a custom class holds inventory
-        POST $empty/inventories {resource_class: $CUSTOM_C, total: 3} => 201 {total: 3, ...}
-        GET $empty/inventories/$CUSTOM_C => 200 {total: 3, ...}
     one inventory can be deleted, if it has no allocations @1.0-
         DELETE $host/inventories/VCPU => 204
         GET $host/inventories => 200 {inventories: {DISK_GB: _}, seen: 2}
@@ -59,9 +52,6 @@ FULL = "total: 100, reserved: 10, min_unit: 2, max_unit: 50, step_size: 2, alloc
     all inventories can be deleted @1.5-
         DELETE $host/inventories => 204
         GET $host/inventories => 200 {inventories: {}, seen: 2}
-    before 1.5 not all inventories can be deleted @1.0-1.4
-        DELETE $host/inventories => 405
-        < Allow:
     an inventory may shrink below its use, and no more fits until enough is released
         PUT $busy/$1 => 200
         GET $busy/usages => 200 {usages: {VCPU: 4, DISK_GB: 0}, ...}
@@ -90,26 +80,14 @@ def test_inventories(rule: Rule, wire: Client) -> None:
         PUT $host/inventories {inventories: {VCPU: {total: 1, $1: $2}}, seen: 1}
         400 Failed validating '$3' ... ['properties']['$1']
         | total            | 0          | minimum
-        | total            | -1         | minimum
         | total            | 2147483648 | maximum
         | total            | null       | type
-        | total            | "1"        | type
-        | total            | 9223372036854775808 | maximum
         | total            | 1.0e+30    | maximum
-        | total            | .inf       | type
         | total            | 1.5        | type
         | reserved         | -1         | minimum
-        | reserved         | null       | type
         | min_unit         | 0          | minimum
-        | min_unit         | 2147483648 | maximum
         | max_unit         | 0          | minimum
-        | max_unit         | 2147483648 | maximum
-        | reserved         | 2147483648 | maximum
         | step_size        | 0          | minimum
-        | step_size        | 2147483648 | maximum
-        | step_size        | 1.5        | type
-        | allocation_ratio | null       | type
-        | allocation_ratio | "1.0"      | type
         | allocation_ratio | true       | type
         | allocation_ratio | 3.5e+38    | maximum
     every field is needed and nothing else
@@ -117,20 +95,12 @@ def test_inventories(rule: Rule, wire: Client) -> None:
         | POST | $host/inventories {total: 1}
         | POST | $host/inventories {resource_class: MEMORY_MB}
         | POST | $host/inventories {resource_class: MEMORY_MB, total: 1, used: 0}
-        | POST | $host/inventories {resource_class: 1, total: 1}
-        | POST | $host/inventories {resource_class: MEMORY_MB, total: 1, seen: "1"}
-        | POST | $host/inventories []
         | PUT  | $host/inventories/VCPU {total: 1}
         | PUT  | $host/inventories/VCPU {seen: 1}
-        | PUT  | $host/inventories/VCPU {seen: null, total: 1}
         | PUT  | $host/inventories/VCPU {seen: 1, total: 1, resource_class: VCPU}
         | PUT  | $host/inventories {inventories: {}}
         | PUT  | $host/inventories {seen: 1}
-        | PUT  | $host/inventories {seen: 1, inventories: []}
-        | PUT  | $host/inventories {seen: 1, inventories: {}, x: 1}
         | PUT  | $host/inventories {seen: 1, inventories: {VCPU: {}}}
-        | PUT  | $host/inventories {seen: 1, inventories: {VCPU: 1}}
-        | PUT  | $host/inventories {seen: 1, inventories: {VCPU: {total: 1, used: 0}}}
     there must be capacity above 0 before 1.26, from then on 0 or more
         POST $host/inventories {resource_class: MEMORY_MB, $1} => 201 _
         PUT $host/inventories/VCPU {seen: $host, $1} => 200
@@ -189,13 +159,6 @@ def test_inventories(rule: Rule, wire: Client) -> None:
         409 placement.inventory.inuse Inventory for 'VCPU' on resource provider '$busy' in use.
         DELETE $busy/inventories/VCPU => 409 placement.concurrent_update in use
         DELETE $busy/inventories/DISK_GB => 204
-    an old generation is told
-        PUT $host/inventories $1
-        409 placement.concurrent_update resource provider generation conflict
-        || {inventories: {VCPU: {total: 2}}, seen: 0} || {inventories: {VCPU: {total: 2}}, seen: 2}
-    an old generation is told for one inventory too
-        PUT $host/inventories/VCPU {total: 2, seen: 0}
-        409 placement.concurrent_update resource provider generation conflict
     """,
     world=WORLD,
 )

@@ -7,7 +7,7 @@ Source: rest-api.md 1.1 and 1.2.
 import pytest
 
 from tests.api.worlds import NOBODY, TITLES
-from tests.client import Client, Headers
+from tests.client import Client
 from tests.routes import VERSIONS
 
 
@@ -55,15 +55,6 @@ def test_two_version_headers_are_one_list(api: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["X-OpenStack-Placement-API-Version", "X-OpenStack-API-Version", "X-Placement-Version"]
-)
-def test_legacy_version_headers_are_ignored(api: Client, name: str) -> None:
-    """Only the current header counts."""
-    answer = api.get("/", version=None, headers={name: "1.9"})
-    assert answer.headers["OpenStack-API-Version"] == "placement 1.0"
-
-
-@pytest.mark.parametrize(
     ("status", "text"),
     [
         *((400, text) for text in ("1", "1.", "1.2.3", "pony.horse", "Latest", "LATEST", "1.x")),
@@ -91,8 +82,3 @@ def test_a_version_that_is_not_served_is_refused_before_all_else(
         else:
             assert f"Unacceptable version header: {text}" in answer.detail
             assert (error["min_version"], error["max_version"]) == ("1.0", "1.39")
-
-
-def test_headers_type_finds_names_in_any_case() -> None:
-    """The client of the tests compares header names as HTTP does."""
-    assert Headers([("X-A", "1"), ("x-a", "2")])["x-A"] == "1, 2"

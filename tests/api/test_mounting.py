@@ -70,10 +70,3 @@ def test_the_empty_path_is_the_root(mounted: Client, path: str) -> None:
     answer = mounted.get(path)
     assert answer.json["versions"][0]["id"] == "v1.0"
     assert answer.json["versions"][0]["links"] == [{"rel": "self", "href": ""}]
-
-
-def test_without_keystone_the_empty_path_needs_a_token(mounted: Client) -> None:
-    """noauth2 exempts only `/`."""
-    nobody = {"X-Auth-Token": None, "X-Roles": None}
-    assert mounted.get("/", headers=nobody).status == 200
-    assert mounted.get("", headers=nobody).status == 401

@@ -15,15 +15,12 @@ from tests.client import Client
 
 NAMES = [
     "Größe",
-    "日本語",
     "نص عربي",
     "e\u0301 is not é",
     "\U0001f6a2 a ship beyond the basic plane",
     " blanks around ",
-    "tab\tand\nnewline",
     "<script>alert(1)</script>",
     "'; DROP TABLE resource_providers; --",
-    "100% _ of it",
     'quo"te\\',
     "\x7f\x01",
 ]
@@ -51,20 +48,6 @@ def test_a_provider_name_is_compared_exactly(api: Client) -> None:
     assert [each["name"] for each in providers] == [name]
 
 
-@pytest.mark.parametrize("letter", ["é", "\U0001f6a2"])
-@pytest.mark.parametrize("version", ["1.0", "1.39"])
-def test_a_provider_name_has_at_most_200_characters(api: Client, version: str, letter: str) -> None:
-    """Characters, not bytes."""
-    fits = new_name().ljust(200, letter)
-    created = api.post("/resource_providers", json={"name": fits}, version=version)
-    assert created.status in (200, 201)
-    for answer in (
-        api.post("/resource_providers", json={"name": fits + letter}, version=version),
-        api.put(f"/resource_providers/{provider(api)}", json={"name": fits + letter}),
-    ):
-        assert (answer.status, "Failed validating 'maxLength'" in answer.detail) == (400, True)
-
-
 def test_lists_have_no_limit(api: Client) -> None:
     """Of aggregates, of consumers in one POST, of providers in one PUT, of one trait again."""
     host = provider(api, {"VCPU": 1000})
@@ -87,13 +70,6 @@ def test_lists_have_no_limit(api: Client) -> None:
 
 @rules(
     r"""
-    a provider name is text
-        POST /resource_providers {name: $1} => 400 'type'
-        || null || 1 || true || ["x"] || {x: 1}
-    a custom name has at most 255 characters
-        PUT /$1/CUSTOM_A*248 => 201
-        PUT /$1/CUSTOM_A*249 => 400
-        || traits || resource_classes
     the longest name can be used, and a trait and a class may share one
         PUT /traits/CUSTOM_B*248 => 201
         GET /resource_classes/CUSTOM_B*248 => 404
@@ -105,36 +81,16 @@ def test_lists_have_no_limit(api: Client) -> None:
         PUT /$2/$1 => 400
         PUT /$3/$1 => 400
         | CUSTOM_         | traits | resource_classes
-        | CUSTOM          | traits | resource_classes
-        | custom_A        | traits | resource_classes
         | CUSTOM_a        | traits | resource_classes
-        | CUSTOM_A-B      | traits | resource_classes
-        | CUSTOM_A.B      | traits | resource_classes
         | CUSTOM_A%20     | traits | resource_classes
-        | %20CUSTOM_A     | traits | resource_classes
         | CUSTOM_%C3%89   | traits | resource_classes
-        | %E6%97%A5       | traits | resource_classes
-        | CUSTOM_%F0%9F%9A%A2 | traits | resource_classes
         | NOT_CUSTOM      | traits | resource_classes
-    a custom name may be odd
-        PUT /$1 => 201
-        || traits/CUSTOM__ || traits/CUSTOM_0 || traits/CUSTOM_CUSTOM_A_1
-        || resource_classes/CUSTOM__ || resource_classes/CUSTOM_0
-        || resource_classes/CUSTOM_CUSTOM_A_1
     a class in a body has a pattern
         PUT /allocations/$vm CLAIM {allocations: {$host: {resources: {"$1": 1}}}} => 400
         POST $host/inventories {resource_class: "$1", total: 1} => 400 does not match '^[A-Z0-9_]+$'
         || vcpu || VCPU\x20 || V-CPU || É
         |
         || VCPU. || V CPU
-    an unknown class in a set of inventories is judged before its record
-        PUT $host/inventories {inventories: {NO_SUCH_CLASS: $1}, seen: 1} => 400
-        || nonsense || {total: 1}
-    a trait in a body has 1 to 255 characters, and must exist
-        PUT $host/traits {traits: ["$1"], seen: 1} => 400 $2
-        |       | should be non-empty
-        | X*256 | is too long
-        | X     | No such trait
     an owner may be anything
         PUT /allocations/$vm CLAIM host VCPU=1 {project_id: "$1", user_id: "$1"} => 204
         GET /allocations/$vm => 200 {project_id: "$1", user_id: "$1", ...}
@@ -143,23 +99,11 @@ def test_lists_have_no_limit(api: Client) -> None:
         PUT $host/inventories {seen: 1, inventories: {VCPU: {total: 2147483647, $1: 2147483647}}}
         200
         || reserved || min_unit || max_unit || step_size
-    a generation is any integer
-        PUT $host/inventories {inventories: {}, seen: $1} => 409 placement.concurrent_update
-        || -1 || 0 || 2147483648 || 9223372036854775808 || 1000000000000000000000000000000
-    an amount has no maximum of its own, but a minimum
-        PUT /allocations/$vm CLAIM host VCPU=$1 => $2
-        | 2147483647    | 409
-        | 2147483648    | 409
-        | 1099511627776 | 409
-        | 0             | 400 minimum of 1
-        | -1            | 400 minimum of 1
     unicode in a path names nothing
         $1 /$2/%F0%9F%9A%A2$3 => 404
         | GET    | traits |
         | DELETE | traits |
-        | GET    | resource_classes |
         | DELETE | resource_classes |
-        | GET    | resource_providers |
         | GET    | resource_providers | /usages
         | DELETE | resource_providers |
     """,

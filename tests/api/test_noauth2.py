@@ -19,12 +19,6 @@ def status(api: Client, headers: dict[str, str], path: str = "/traits") -> int:
     return api.acting_as(headers).get(path).status
 
 
-def test_the_root_wants_no_token(api: Client) -> None:
-    """Every other path needs one."""
-    assert status(api, {}, "/") == 200
-    assert status(api, {}, "/traits") == 401
-
-
 @pytest.mark.in_process
 def test_the_empty_path_wants_a_token(shared_app: "WSGIApplication") -> None:
     """With the application mounted at a prefix, the path without the slash."""
@@ -55,13 +49,6 @@ def test_without_a_token_nothing_else_is_judged(
     assert answer.headers["x-openstack-request-id"].startswith("req-")
     assert "openstack-api-version" not in answer.headers
     assert "vary" not in answer.headers
-
-
-def test_a_head_without_a_token_is_401_without_a_body(api: Client) -> None:
-    """A body would be parsed as the begin of the next response."""
-    answer = api.acting_as({}).request("HEAD", "/traits")
-    assert (answer.status, answer.body) == (401, b"")
-    assert answer.headers["Content-Length"] == "0"
 
 
 def test_the_body_of_401(api: Client) -> None:

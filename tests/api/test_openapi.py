@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.api.answers import assert_refused
-from tests.api.worlds import NOBODY
 from tests.client import Client
 from tests.routes import VERSIONS
 
@@ -17,8 +15,6 @@ if TYPE_CHECKING:
 
 #: What berth has and the original has not.
 pytestmark = pytest.mark.deliberately_different("the original does not describe itself")
-
-NO_TOKEN = {"X-Auth-Token": None, "X-Roles": None}
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -40,26 +36,6 @@ def test_who_names_no_version_is_shown_the_newest(api: Client, header: str | Non
     answer = api.get("/openapi.json", version=None, headers={"OpenStack-API-Version": header})
     assert answer.json["info"]["version"] == "1.39"
     assert answer.headers["OpenStack-API-Version"] == "placement 1.39"
-
-
-@pytest.mark.parametrize("headers", [NO_TOKEN, NOBODY])
-def test_it_is_open_to_everybody(api: Client, headers: dict[str, str | None]) -> None:
-    """Like the version document, it reveals nothing about the fleet."""
-    assert api.get("/openapi.json", headers=headers).status == 200
-
-
-def test_a_version_that_is_not_served_is_406_here_too(api: Client) -> None:
-    """As everywhere; a malformed one is 400."""
-    refused = api.get("/openapi.json", version="1.40")
-    assert (refused.status, refused.error["max_version"]) == (406, "1.39")
-    assert api.get("/openapi.json", version="pony").status == 400
-
-
-def test_nothing_can_be_written_there(api: Client) -> None:
-    """Only GET is allowed."""
-    refused = api.put("/openapi.json", json={})
-    assert_refused(refused, 405)
-    assert refused.headers["Allow"] == "GET"
 
 
 @pytest.mark.in_process

@@ -1,95 +1,54 @@
 # SPDX-License-Identifier: Apache-2.0
 """Authorization: the defaults, scopes, and policy files.
 
-Source: operations.md section 2.
+Source: operations.md section 2. Which rule guards which route is in tests/golden/policy.
 """
+
+from __future__ import annotations
 
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from oslo_config import cfg
+from oslo_context.context import RequestContext
 
+from berth.api.errors import Refused
+from berth.api.namespaces import PLACEMENT
+from berth.api.policy import Policy, create_enforcer
+from berth.config.options import register_opts
 from tests.api import configured
 from tests.api.answers import assert_refused
 from tests.client import Client, Response
-from tests.routes import OPERATIONS, PUBLIC, Route
+from tests.routes import Route
 
 pytestmark = pytest.mark.in_process
 
-PROVIDER = "/resource_providers/{uuid}"
-INVENTORY = PROVIDER + "/inventories/{resource_class}"
-
 #: The rule of every route and method (2.2).
 RULES = {
-    ("GET", "/resource_providers"): "resource_providers:list",
-    ("POST", "/resource_providers"): "resource_providers:create",
-    ("GET", PROVIDER): "resource_providers:show",
-    ("PUT", PROVIDER): "resource_providers:update",
-    ("DELETE", PROVIDER): "resource_providers:delete",
-    ("GET", PROVIDER + "/inventories"): "resource_providers:inventories:list",
-    ("POST", PROVIDER + "/inventories"): "resource_providers:inventories:create",
-    ("PUT", PROVIDER + "/inventories"): "resource_providers:inventories:update",
-    ("DELETE", PROVIDER + "/inventories"): "resource_providers:inventories:delete",
-    ("GET", INVENTORY): "resource_providers:inventories:show",
-    ("PUT", INVENTORY): "resource_providers:inventories:update",
-    ("DELETE", INVENTORY): "resource_providers:inventories:delete",
-    ("GET", PROVIDER + "/aggregates"): "resource_providers:aggregates:list",
-    ("PUT", PROVIDER + "/aggregates"): "resource_providers:aggregates:update",
-    ("GET", PROVIDER + "/traits"): "resource_providers:traits:list",
-    ("PUT", PROVIDER + "/traits"): "resource_providers:traits:update",
-    ("DELETE", PROVIDER + "/traits"): "resource_providers:traits:delete",
-    ("GET", PROVIDER + "/usages"): "resource_providers:usages",
-    ("GET", PROVIDER + "/allocations"): "resource_providers:allocations:list",
-    ("GET", "/resource_classes"): "resource_classes:list",
-    ("POST", "/resource_classes"): "resource_classes:create",
-    ("GET", "/resource_classes/{name}"): "resource_classes:show",
-    ("PUT", "/resource_classes/{name}"): "resource_classes:update",
-    ("DELETE", "/resource_classes/{name}"): "resource_classes:delete",
-    ("GET", "/traits"): "traits:list",
-    ("GET", "/traits/{name}"): "traits:show",
-    ("PUT", "/traits/{name}"): "traits:update",
-    ("DELETE", "/traits/{name}"): "traits:delete",
-    ("POST", "/allocations"): "allocations:manage",
-    ("GET", "/allocations/{consumer_uuid}"): "allocations:list",
-    ("PUT", "/allocations/{consumer_uuid}"): "allocations:update",
-    ("DELETE", "/allocations/{consumer_uuid}"): "allocations:delete",
-    ("GET", "/allocation_candidates"): "allocation_candidates:list",
-    ("GET", "/usages"): "usages",
-    ("POST", "/reshaper"): "reshaper:reshape",
+    (each.method, each.path): each.rule.name.removeprefix("placement:")
+    for each in PLACEMENT.operations
+    if each.rule is not None
 }
 
-GUARDED = [(method, route) for route, method in OPERATIONS if (method, route.template) in RULES]
-
-#: Who calls: the headers, and which of the kinds of rule admit them, with the new defaults.
+#: The callers: roles, other headers, and which of the kinds of rule admit them, with the new
+#: defaults.
 EVERYTHING_ELSE, USAGES, RESHAPER = "everything else", "usages", "reshaper"
-CALLERS: dict[str, tuple[Mapping[str, str], set[str]]] = {
-    "admin": ({"X-Auth-Token": "u:p", "X-Roles": "admin"}, {EVERYTHING_ELSE, USAGES}),
+CALLERS: dict[str, tuple[str | None, Mapping[str, str], set[str]]] = {
+    "admin": ("admin", {}, {EVERYTHING_ELSE, USAGES}),
     # The user `admin` of noauth2 is admin and service: see test_noauth2.py.
-    "admin by token": ({"X-Auth-Token": "admin"}, {EVERYTHING_ELSE, USAGES, RESHAPER}),
-    "ADMIN in capitals": ({"X-Auth-Token": "u:p", "X-Roles": "ADMIN"}, {EVERYTHING_ELSE, USAGES}),
-    "admin and more": (
-        {"X-Auth-Token": "u:p", "X-Roles": "member, reader, admin"},
-        {EVERYTHING_ELSE, USAGES},
-    ),
-    "service": (
-        {"X-Auth-Token": "u:p", "X-Roles": "service"},
-        {EVERYTHING_ELSE, USAGES, RESHAPER},
-    ),
-    "reader of the project": ({"X-Auth-Token": "u:p", "X-Roles": "reader"}, {USAGES}),
-    "reader of another project": ({"X-Auth-Token": "u:other", "X-Roles": "reader"}, set()),
-    "member": ({"X-Auth-Token": "u:p", "X-Roles": "member"}, set()),
-    "nobody": ({"X-Auth-Token": "u:p"}, set()),
-    "admin of the system": (
-        {"X-Auth-Token": "u:p", "X-Roles": "admin,service", "OpenStack-System-Scope": "all"},
-        set(),
-    ),
-    "admin of a domain": (
-        {"X-Auth-Token": "u:p", "X-Roles": "admin,service", "X-Domain-Id": "d"},
-        set(),
-    ),
+    "admin by token": (None, {"X-Auth-Token": "admin"}, {EVERYTHING_ELSE, USAGES, RESHAPER}),
+    "admin and more": ("member, reader, ADMIN", {}, {EVERYTHING_ELSE, USAGES}),
+    "service": ("service", {}, {EVERYTHING_ELSE, USAGES, RESHAPER}),
+    "reader": ("reader", {}, {USAGES}),
+    "reader of another project": ("reader", {"X-Auth-Token": "u:other"}, set()),
+    "member": ("member", {}, set()),
+    "nobody": (None, {}, set()),
+    "admin of the system": ("admin,service", {"OpenStack-System-Scope": "all"}, set()),
+    "admin of a domain": ("admin,service", {"X-Domain-Id": "d"}, set()),
 }
 
 #: What makes a token one of another scope than a project's.
@@ -112,23 +71,6 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Client:
     return configured.serve(tmp_path_factory.mktemp("strict"), settings)
 
 
-@pytest.fixture(scope="module")
-def lenient(tmp_path_factory: pytest.TempPathFactory) -> Client:
-    """A service that also applies the old defaults."""
-    settings = "[oslo_policy]\nenforce_new_defaults = False\n"
-    return configured.serve(tmp_path_factory.mktemp("lenient"), settings)
-
-
-@pytest.fixture(scope="module")
-def lax(tmp_path_factory: pytest.TempPathFactory) -> Mapping[bool, Client]:
-    """Services without scope enforcement, with and without the old defaults."""
-    settings = "[oslo_policy]\nenforce_scope = False\nenforce_new_defaults = {}\n"
-    return {
-        new: configured.serve(tmp_path_factory.mktemp("lax"), settings.format(new))
-        for new in (True, False)
-    }
-
-
 def ask(client: Client, method: str, template: str, headers: Mapping[str, str]) -> Response:
     """Send a request on which policy decides first, and that changes nothing if it is allowed."""
     path = Route(template, (method,)).path(uuid="not-there", name="NOT_THERE")
@@ -136,49 +78,51 @@ def ask(client: Client, method: str, template: str, headers: Mapping[str, str]) 
     return client.acting_as(headers).request(method, path, json={})
 
 
-def kind(rule: str) -> str:
-    """The kind of a rule's default."""
-    return {"usages": USAGES, "reshaper:reshape": RESHAPER}.get(rule, EVERYTHING_ELSE)
-
-
-def test_every_route_on_the_fleet_has_a_rule() -> None:
-    """No route is left out."""
-    unguarded = {
-        (method, route.template)
-        for route, method in OPERATIONS
-        if (method, route.template) not in RULES
-    }
-    assert unguarded == {("GET", path) for path in PUBLIC}
-    assert len(GUARDED) == len(RULES)
+def is_admitted(client: Client, caller: str, also: Mapping[str, str] | None = None) -> set[str]:
+    """The kinds of rule that admit a caller: each on all its routes, or on none."""
+    roles, headers, _ = CALLERS[caller]
+    sent = {"X-Auth-Token": "u:p", **headers, **(also or {})}
+    sent |= {} if roles is None else {"X-Roles": roles}
+    admitted: dict[str, set[bool]] = {}
+    for (method, template), rule in RULES.items():
+        kind = {"usages": USAGES, "reshaper:reshape": RESHAPER}.get(rule, EVERYTHING_ELSE)
+        answer = ask(client, method, template, sent)
+        admitted.setdefault(kind, set()).add(answer.status != 403)
+        if answer.status == 403:
+            assert_refused(answer, 403, f"placement:{rule}")
+    assert all(len(each) == 1 for each in admitted.values()), admitted
+    return {kind for kind, each in admitted.items() if True in each}
 
 
 @pytest.mark.parametrize("caller", CALLERS)
 def test_the_new_defaults(strict: Client, caller: str) -> None:
     """Admin and service may do everything, but only service may reshape; a reader sees its own
     usages."""
-    headers, admitted = CALLERS[caller]
-    for (method, template), rule in RULES.items():
-        answer = ask(strict, method, template, headers)
-        if kind(rule) in admitted:
-            assert answer.status != 403, (method, template)
-        else:
-            assert_refused(answer, 403, f"placement:{rule}")
+    assert is_admitted(strict, caller) == CALLERS[caller][2]
 
 
-@pytest.mark.parametrize("caller", CALLERS)
-def test_the_old_defaults_let_admin_reshape_too(lenient: Client, caller: str) -> None:
+def test_the_old_defaults_let_admin_reshape_too(tmp_path: Path) -> None:
     """Every rule has `or role:admin` added; nothing else differs."""
-    headers, admitted = CALLERS[caller]
-    is_admin = caller.lower().startswith("admin") and " of " not in caller
-    admitted = {EVERYTHING_ELSE, USAGES, RESHAPER} if is_admin else admitted
-    for (method, template), rule in RULES.items():
-        answer = ask(lenient, method, template, headers)
-        assert (answer.status != 403) is (kind(rule) in admitted), (method, template)
+    lenient = configured.serve(tmp_path, "[oslo_policy]\nenforce_new_defaults = False\n")
+    for caller in CALLERS:
+        is_admin = caller.startswith("admin") and " of " not in caller
+        more = {EVERYTHING_ELSE, USAGES, RESHAPER} if is_admin else set()
+        assert is_admitted(lenient, caller) == CALLERS[caller][2] | more, caller
 
 
-def test_nobody_is_asked_at_the_root(strict: Client) -> None:
-    """Neither a token nor a role is needed."""
-    assert strict.acting_as({}).get("/").status == 200
+@pytest.mark.parametrize("new_defaults", [True, False])
+def test_without_its_enforcement_scope_is_nothing(tmp_path: Path, new_defaults: bool) -> None:
+    """Callers with system or domain scope are checked by their roles, on every route."""
+    settings = f"[oslo_policy]\nenforce_scope = False\nenforce_new_defaults = {new_defaults}\n"
+    lax = configured.serve(tmp_path, settings)
+    for scope in OUTSIDE:
+        for caller in ("admin", "service", "reader", "member"):
+            due = CALLERS[caller][2]
+            if caller == "reader" and scope == "system":
+                due = set()  # noauth2 gives a project to those of a domain only
+            if caller == "admin" and not new_defaults:
+                due = {EVERYTHING_ELSE, USAGES, RESHAPER}
+            assert is_admitted(lax, caller, OUTSIDE[scope]) == due, (scope, caller)
 
 
 def test_the_usages_of_no_project_are_refused_to_a_reader(strict: Client) -> None:
@@ -228,27 +172,6 @@ def test_each_rule_governs_just_its_routes(tmp_path: Path) -> None:
         }
         assert opened == {key for key, rule in RULES.items() if rule == role}
     assert as_role(client, "admin,service").get("/traits").status == 403
-
-
-#: What a check string says of user u of project p with the role auditor (2.3).
-ADMITTING = [
-    *("@", "", "role:auditor", "role:Auditor", "role:auditor or role:other", "not role:other"),
-    *("role:auditor and (role:other or not role:third)", "rule:mine", "user_id:u", "project_id:p"),
-    *("project_id:%(project_id)s", "user_id:%(user_id)s", "'u':%(user_id)s"),
-]
-REFUSING = [
-    *("!", "role:other", "role:auditor and role:other", "not role:auditor", "rule:admin_api"),
-    *("rule:not_there", "user_id:v", "user_id:%(project_id)s", "'v':%(user_id)s"),
-]
-
-
-def test_a_check_string_says_who_is_admitted(tmp_path: Path) -> None:
-    """The grammar of 2.3."""
-    auditor = as_role(configured.serve(tmp_path), "auditor")
-    for check in (*ADMITTING, *REFUSING):
-        overrides = {"placement:traits:list": check, "mine": "role:auditor"}
-        write(tmp_path / "policy.yaml", json.dumps(overrides))
-        assert auditor.get("/traits").status == (200 if check in ADMITTING else 403), check
 
 
 def test_only_what_is_listed_changes(tmp_path: Path) -> None:
@@ -320,21 +243,14 @@ def test_a_file_that_breaks_meanwhile_opens_nothing(
 def test_a_rule_that_does_not_exist_is_warned_of(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """When the rules are read, because the operator expects it to have an effect."""
-    (tmp_path / "policy.yaml").write_text('"placement:trait:list": "role:nobody"\n')
-    configured.serve(tmp_path)
-    assert (
-        "The policy files set placement:trait:list, which is not a rule; the entry is ignored"
-        in caplog.messages
-    )
-
-
-def test_a_file_that_comes_later_is_found(tmp_path: Path) -> None:
-    """It need not exist at the start."""
+    """When the rules are read; and the file need not exist at the start."""
     client = configured.serve(tmp_path)
     assert as_role(client, "auditor").get("/traits").status == 403
-    write(tmp_path / "policy.yaml", "placement:traits:list: role:auditor\n")
+    rules = "placement:traits:list: role:auditor\nplacement:trait:list: role:nobody\n"
+    write(tmp_path / "policy.yaml", rules)
     assert as_role(client, "auditor").get("/traits").status == 200
+    said = "The policy files set placement:trait:list, which is not a rule; the entry is ignored"
+    assert said in caplog.messages
 
 
 @pytest.mark.parametrize("with_file", [True, False])
@@ -375,29 +291,161 @@ def test_the_policy_file_is_the_one_that_is_named(
     assert (as_role(client, "auditor").get("/traits").status == 200) is admitted
 
 
-@pytest.mark.parametrize("new_defaults", [True, False])
-@pytest.mark.parametrize("scope", ["system", "domain"])
-@pytest.mark.parametrize("role", ["admin", "service", "reader", "member"])
-def test_without_its_enforcement_scope_is_nothing(
-    lax: Mapping[bool, Client], new_defaults: bool, scope: str, role: str
-) -> None:
-    """Callers with system or domain scope are checked by their roles, on every route."""
-    headers = {"X-Auth-Token": "u:p", "X-Roles": role, **OUTSIDE[scope]}
-    admitted = CALLERS[role][1] if role in ("admin", "service") else set()
-    if role == "reader" and scope == "domain":
-        admitted = {USAGES}  # noauth2 gives a project to those of a domain
-    if role == "admin" and not new_defaults:
-        admitted = {EVERYTHING_ELSE, USAGES, RESHAPER}
-    for (method, template), rule in RULES.items():
-        answer = ask(lax[new_defaults], method, template, headers)
-        assert (answer.status != 403) is (kind(rule) in admitted), (method, template)
-
-
-@pytest.mark.parametrize("scope", ["system", "domain"])
-def test_the_scope_counts_whatever_the_file_says(tmp_path: Path, scope: str) -> None:
+def test_the_scope_counts_whatever_the_file_says(tmp_path: Path) -> None:
     """Only `enforce_scope` opens a rule to other scopes than a project's."""
     write(tmp_path / "policy.yaml", "placement:traits:list: '@'\n")
     client = configured.serve(tmp_path)
     assert as_role(client, "").get("/traits").status == 200
-    outsider = client.acting_as({"X-Auth-Token": "admin", **OUTSIDE[scope]})
-    assert outsider.get("/traits").status == 403
+    for scope in OUTSIDE.values():
+        assert client.acting_as({"X-Auth-Token": "admin", **scope}).get("/traits").status == 403
+
+
+# --- Rules by themselves --------------------------------------------------------------------------
+
+LIST = "placement:traits:list"
+
+Build = Callable[[str], Policy]
+
+
+@pytest.fixture
+def policy_file(tmp_path: Path) -> Path:
+    """The path of the test's policy file, which may not exist yet."""
+    return tmp_path / "policy.yaml"
+
+
+@pytest.fixture
+def build(policy_file: Path) -> Build:
+    """Builds a policy from a file with this text."""
+
+    def build_with(text: str) -> Policy:
+        policy_file.write_text(text)
+        return Policy(configuration(policy_file))
+
+    return build_with
+
+
+def configuration(policy_file: Path) -> cfg.ConfigOpts:
+    """A configuration with this policy file."""
+    conf = cfg.ConfigOpts()
+    register_opts(conf)
+    conf([], project="placement", default_config_files=[])
+    conf.set_override("policy_file", str(policy_file), group="oslo_policy")
+    return conf
+
+
+def caller(*roles: str) -> RequestContext:
+    """A caller with these roles."""
+    return RequestContext(user_id="u", project_id="p", roles=list(roles))
+
+
+def lets_in(rules: Policy, context: RequestContext) -> bool:
+    """Whether the policy lets a caller list traits."""
+    try:
+        rules.check(LIST, context, None)
+    except Refused as refused:
+        assert refused.status == 403
+        assert LIST in refused.message
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("check", "roles", "allowed"),
+    [
+        ("@", [], True),
+        ("!", ["admin"], False),
+        ("", [], True),
+        ("role:Auditor", ["aUDITOR"], True),
+        ("role:a and role:b", ["a"], False),
+        ("role:a and role:b", ["a", "b"], True),
+        ("role:a or not role:b", [], True),
+        ("role:a or not role:b", ["b"], False),
+        ("rule:service_api", ["service"], True),
+        ("rule:no_such_rule", ["admin"], False),
+        ("user_id:u", [], True),
+        ("user_id:%(user_id)s and project_id:p", [], True),
+        ("project_id:q", [], False),
+        ("role:%(project_id)s", ["p"], True),
+        ("rule:placement:traits:list", ["admin"], False),
+        ("not rule:placement:traits:list", ["admin"], False),
+        ("role:a or rule:placement:traits:list", ["a"], True),
+        ("role:a and not rule:placement:traits:list", ["a"], False),
+    ],
+)
+def test_a_check_string_means_what_oslo_policy_makes_of_it(
+    build: Build, policy_file: Path, check: str, roles: list[str], allowed: bool
+) -> None:
+    """berth's evaluation of a rule in a file is compared with that of oslo.policy."""
+    rules = build(f'"{LIST}": "{check}"')
+    context = caller(*roles)
+    assert lets_in(rules, context) is allowed
+    if "placement:traits:list" not in check:  # the library recurses for ever
+        target = {"project_id": "p", "user_id": "u"}
+        enforcer = create_enforcer(configuration(policy_file))
+        assert bool(enforcer.enforce(LIST, target, context)) is allowed
+
+
+@pytest.mark.parametrize(
+    ("text", "roles"),
+    [
+        ('"{0}": "rule:nowhere"', set()),
+        ('"{0}": "rule:nowhere"\n"default": "role:a"', {"a"}),
+        ('"{0}": "rule:x"\n"default": "rule:y"', set()),
+    ],
+)
+def test_a_reference_to_no_rule_is_one_to_the_default_rule(
+    build: Build, text: str, roles: set[str]
+) -> None:
+    """`[oslo_policy]policy_default_rule`, by default `default`; if there is none, the check
+    fails."""
+    rules = build(text.format(LIST))
+    assert {role for role in ("a", "admin") if lets_in(rules, caller(role))} == roles
+
+
+def test_a_folder_that_goes_while_it_is_looked_into_is_no_fault(
+    policy_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rules stay, also if the directory cannot be read, and the request is checked against
+    them."""
+    conf = configuration(policy_file)
+    conf.set_override("policy_dirs", [str(policy_file.parent)], group="oslo_policy")
+    rules = Policy(conf)
+
+    def closed(path: str) -> None:
+        raise PermissionError(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    assert lets_in(rules, caller("admin"))
+
+
+@pytest.mark.parametrize(
+    ("rule", "check", "roles", "hint"),
+    [
+        (LIST, "role:admin", (), "It needs the role admin; you have no role."),
+        (LIST, "role:admin or role:ops", ("member",), "It needs the role admin or the role ops; "
+         "you have the role member."),
+        (LIST, "rule:admin_or_service_api", ("member", "reader"), "It needs the role admin or the "
+         "role service; you have the roles member, reader."),
+        (LIST, "role:ops and user_id:%(user_id)s", ("member",), "It needs the role ops together "
+         "with a token of the same user; you have the role member."),
+        (LIST, "!", ("admin",), "The policy allows it to no one; you have the role admin."),
+        (LIST, "rule:misspelt", ("admin",), "The policy allows it to no one; you have the role "
+         "admin."),
+        (LIST, "not role:admin", ("admin",), "`berth policy list` shows what this rule asks for; "
+         "you have the role admin."),
+        (LIST, "(role:a or role:b) and role:c", ("c",), "`berth policy list` shows what this rule "
+         "asks for; you have the role c."),
+        # By default readers of a project may see its usages too.
+        ("placement:usages", "@", ("member",), "It needs the role admin or the role reader "
+         "together with a token of the same project or the role service; you have the role "
+         "member."),
+    ],
+)  # fmt: skip
+def test_a_refusal_says_what_is_needed_and_what_the_caller_has(
+    build: Build, rule: str, check: str, roles: tuple[str, ...], hint: str
+) -> None:
+    """In words if the rule is simple; otherwise the message says where to find the rule."""
+    with pytest.raises(Refused) as refused:
+        build(f'"{LIST}": "{check}"').check(rule, caller(*roles))
+    assert refused.value.message == f"Policy does not allow {rule} to be performed."
+    assert refused.value.hint == hint

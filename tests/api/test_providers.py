@@ -123,12 +123,11 @@ TREES = """
         | {}                                    | 'name' is a required property
         | {uuid: $new}                          | 'name' is a required property
         | {name: ""}                            | name
+        | {name: é*201}                         | Failed validating 'maxLength'
         | {name: $new, uuid: null}              | None is not
         | {name: $new, uuid: 1}                 | 1 is not
         | {name: $new, parent_provider_uuid: 1} | 1 is not
         | []                                    | is not of type 'object'
-    a rename needs a name
-        PUT $root {parent_provider_uuid: null} => 400 'name' is a required property
     names and uuids are unique, but a provider may keep its own name @1.0-
         POST /resource_providers {name: $root.name} => 409 placement.duplicate_name
         POST /resource_providers {name: $new, uuid: $root} => 409 placement.duplicate_name
@@ -144,8 +143,8 @@ TREES = """
         GET $one => 200 {parent_provider_uuid: $grandchild, root_provider_uuid: $root, ...}
         | 201   | @1.14-1.19
         | 200 _ | @1.20-
-    a new provider may say that it has no parent
-        POST /resource_providers {name: $new, parent_provider_uuid: null}
+    a new provider may say that it has no parent, and have a name of 200 characters
+        POST /resource_providers {name: é*200, parent_provider_uuid: null}
         200 {parent_provider_uuid: null, ...}
     a new provider needs a parent that exists @1.14-
         POST /resource_providers {name: $new, uuid: $one, parent_provider_uuid: $nowhere}
@@ -169,21 +168,16 @@ TREES = """
         PUT $child {name: $child.name, parent_provider_uuid: $uncle}
         200 {parent_provider_uuid: $uncle, root_provider_uuid: $root, ...}
         GET $grandchild => 200 {parent_provider_uuid: $child, root_provider_uuid: $root, ...}
-        PUT $child {name: $child.name, parent_provider_uuid: $other}
-        200 {parent_provider_uuid: $other, root_provider_uuid: $other, ...}
-        GET $grandchild => 200 {parent_provider_uuid: $child, root_provider_uuid: $other, ...}
     before 1.37 a child stays @1.14-1.36
-        PUT $child {name: $child.name, parent_provider_uuid: $1}
+        PUT $child {name: $child.name, parent_provider_uuid: $uncle}
         400 re-parenting a provider is not currently allowed
-        || $uncle || $other
+        PUT $child {name: $child.name, parent_provider_uuid: null}
+        400 un-parenting a provider is not currently allowed
     a child may become a root, with all below it @1.37-
         PUT $child {name: $child.name, parent_provider_uuid: null}
         200 {parent_provider_uuid: null, root_provider_uuid: $child, ...}
         GET $child => 200 {parent_provider_uuid: null, root_provider_uuid: $child, ...}
         GET $grandchild => 200 {parent_provider_uuid: $child, root_provider_uuid: $child, ...}
-    before 1.37 a child is not made a root @1.14-1.36
-        PUT $child {name: $child.name, parent_provider_uuid: null}
-        400 un-parenting a provider is not currently allowed
     a tree has no loops @1.14-
         PUT $1 {name: $1.name, parent_provider_uuid: $2} => 400 $3
         | $root  | $root       |

@@ -34,8 +34,6 @@ MOVED = "RESHAPE root MEMORY_MB=64; numa VCPU=8 >> root.consumer: root MEMORY_MB
             ...}}, consumer_generation: 2, ...}
         | consumer_generation: 1 | @1.30-
         | consumer_generation: 1, mappings: {"": [$root]} | @1.34-
-    there is no reshaper before 1.30 @1.0-1.29
-        POST /reshaper {} => 404
     mappings and type follow the microversion
         POST /reshaper MOVED {consumer_generation: 1, $1} => 400 $2
         | mappings: {"": [$root]} | 'mappings' was unexpected | @1.30-1.33
@@ -86,13 +84,6 @@ MOVED = "RESHAPE root MEMORY_MB=64; numa VCPU=8 >> root.consumer: root MEMORY_MB
         POST /reshaper RESHAPE root MEMORY_MB=64; numa VCPU=8
             >> root.consumer: root VCPU=4 MEMORY_MB=16 {consumer_generation: 1}
         409 placement.inventory.inuse
-    each conflict has its code
-        POST /reshaper RESHAPE $1 >> root.consumer: numa VCPU=4 {consumer_generation: $2} => $3
-        | nowhere VCPU=8 {seen: 0} | 1 | 400 placement.resource_provider.not_found $nowhere
-        | numa VCPU=8 {seen: 5} | 1 | 409 placement.concurrent_update resource provider generation
-            conflict for provider $numa: actual: 0, given: 5
-        | numa VCPU=8 | 5 | 409 placement.concurrent_update consumer generation conflict ...
-            expected 1 but got 5
     """.replace("MOVED", MOVED),
     world=WORLD,
 )
@@ -105,56 +96,30 @@ def test_reshaping(rule: Rule, wire: Client) -> None:
     """
     a body that breaks the schema is refused
         POST /reshaper $1 => 400 JSON does not validate
-        || [] || null || {allocations: {}} || {inventories: {$pool: {seen: 1, inventories: {}}}}
-        || {inventories: {}, allocations: {}} || {inventories: [], allocations: {}}
-        || {inventories: null, allocations: {}}
+        || [] || {allocations: {}} || {inventories: {$pool: {seen: 1, inventories: {}}}}
+        || {inventories: {}, allocations: {}}
         || {inventories: {x: {seen: 0, inventories: {}}}, allocations: {}}
     a part that breaks the schema is refused
         POST /reshaper {inventories: {$root: {seen: 3, inventories: {MEMORY_MB: {total: 64}}},
             $numa: {seen: 0, inventories: {VCPU: {total: 8}}}}, $1}
         400 $2
         | color: 1, allocations: {}     | JSON does not validate
-        | allocations: null             | JSON does not validate
-        | allocations: []               | JSON does not validate
         | allocations: {x: {}}          | JSON does not validate
-        | allocations: {$root.consumer: {}} | JSON does not validate
     a set that breaks the schema is refused
         POST /reshaper {inventories: {$root: {$1}}, allocations: {}} => 400 JSON does not validate
         || inventories: {} || seen: 3 || seen: 3, inventories: {}, color: 1
-        || seen: "1", inventories: {} || seen: null, inventories: {} || seen: 3, inventories: []
-        || seen: 3, inventories: {VCPU: {}} || seen: 3, inventories: {VCPU: {total: 0}}
-        || seen: 3, inventories: {VCPU: {total: 2147483648}}
-        || seen: 3, inventories: {VCPU: {total: 1, color: 1}}
+        || seen: 3, inventories: {VCPU: {total: 0}}
     a claim that breaks the schema is refused
         POST /reshaper RESHAPE root MEMORY_MB=64; numa VCPU=8 >> root.consumer: $1
         400 JSON does not validate
-        || numa VCPU=4 {consumer_generation: "1"} || {consumer_generation: 1, allocations: []}
-        || {consumer_generation: 1, allocations: {$root: {resources: {}}}}
+        || numa VCPU=4 {consumer_generation: "1"}
         || {consumer_generation: 1, allocations: {$root: {resources: {VCPU: 0}}}}
     a badly formed record under a bad name is refused
         POST /reshaper {inventories: {$root: {seen: 3, inventories: {"$1": $2}}}, allocations: {}}
         400
         | vcpu | {}
-        | vcpu | []
-        | vcpu | {total: x}
-        |      | {}
         |      | []
-        |      | {total: x}
-        | A-B  | {}
-        | A-B  | []
-        | A-B  | {total: x}
-        | Ä    | {}
-        | Ä    | []
         | Ä    | {total: x}
-    faults outside the body: microversion, type, role, JSON, schema
-        > Content-Type: $1
-        > X-Roles: $2
-        POST /reshaper $3 => $4
-        | text/plain       | nobody        | b'{'  | 404 | @1.29
-        | text/plain       | nobody        | b'{'  | 415
-        | application/json | nobody        | b'{'  | 403
-        | application/json | admin,service | b'{'  | 400 Malformed JSON
-        | application/json | admin,service | b'{}' | 400 JSON does not validate
     faults of the body, in order
         PUT /allocations/$bystander CLAIM root MEMORY_MB=1 => 204
         POST /reshaper RESHAPE $1 {seen: $2}; root $3=64 >> root.consumer: $4

@@ -89,6 +89,9 @@ def test_every_spelling_is_one_uuid(api: Client, how: str) -> None:
         assert uuids_of(api.get(f"/resource_providers?{query}")) == {uuid}
         answer = api.get(f"/allocation_candidates?resources=VCPU:1&{query}").json
         assert list(answer["provider_summaries"]) == [uuid]
+    # Below 1.12 a provider's uuid is a value, not a key.
+    claim = claim_body("1.11", {spell(uuid, how): {"VCPU": 1}})
+    done(api.put(f"/allocations/{new_uuid()}", json=claim, version="1.11"), 204)
 
 
 @pytest.mark.parametrize("how", WRONG)
@@ -107,28 +110,19 @@ def test_what_is_no_uuid_is_refused_in_bodies(api: Client, how: str) -> None:
     assert_refused(api.get(f"/resource_providers?member_of={quote(uuid)}"), 400, said)
 
 
-@pytest.mark.parametrize("how", ["undashed", "braced", "urn", "x", "short", "not hex", ""])
+@pytest.mark.parametrize("how", ["undashed", "braced", "short", ""])
 def test_keys_of_bodies_have_36_characters(api: Client, how: str) -> None:
     """Uuids of consumers and providers that are keys of an object must have 36 characters."""
     host = provider(api, {"VCPU": 1})
     good = claim_body("1.39", {host: {"VCPU": 1}})
     bad = claim_body("1.39", {spell(host, how): {"VCPU": 1}})
-    said = "does not match any of the regexes"
-    assert_refused(api.post("/allocations", json={spell(new_uuid(), how): good}), 400, said)
-    assert_refused(api.post("/allocations", json={new_uuid(): bad}), 400, said)
-    assert_refused(api.put(f"/allocations/{new_uuid()}", json=bad), 400, said)
-    inventories = {"inventories": {}, "resource_provider_generation": 0}
-    body = {"inventories": {spell(host, how): inventories}, "allocations": {}}
-    assert_refused(api.post("/reshaper", json=body), 400, said)
-
-
-@pytest.mark.parametrize("version", ["1.0", "1.11"])
-@NORMALISED
-def test_a_provider_in_the_list_form_may_be_spelled_freely(api: Client, version: str) -> None:
-    """Below 1.12 a provider's uuid is a value, not a key."""
-    host = provider(api, {"VCPU": 1})
-    body = claim_body(version, {spell(host, "undashed"): {"VCPU": 1}})
-    done(api.put(f"/allocations/{new_uuid()}", json=body, version=version), 204)
+    inventories = {spell(host, how): {"inventories": {}, "resource_provider_generation": 0}}
+    for answer in (
+        api.post("/allocations", json={spell(new_uuid(), how): good}),
+        api.put(f"/allocations/{new_uuid()}", json=bad),
+        api.post("/reshaper", json={"inventories": inventories, "allocations": {}}),
+    ):
+        assert_refused(answer, 400, "does not match any of the regexes")
 
 
 @rules(

@@ -10,16 +10,13 @@ from typing import Any
 
 import pytest
 
-from compare.differences import candidates_in, find_differences
+from compare.differences import find_differences
 from compare.histories.history import History
 from compare.histories.replay import renamed, shortest
-from compare.known_differences import has_grown_amounts
 from compare.script.step import Step, request, uid
 from compare.wire import Answer
 from tests.client import Client
 from tests.routes import OPERATIONS, OWN, ROUTES
-
-_NOT_FOUND = Answer(404, {}, b"{}")
 
 
 def steps_and_answers(client: Client, seed: str, count: int) -> Iterator[tuple[Step, Answer]]:
@@ -55,22 +52,6 @@ def test_histories_ask_for_everything_and_most_of_it_succeeds(client: Client) ->
     assert statuses[5] == 0
 
 
-def played_blindly(seed: str) -> list[str]:
-    """The requests of a history whose every request is answered 404."""
-    history = History(seed, 100)
-    shown = []
-    for step in history.steps():
-        shown.append(str(step))
-        history.picture.learn(step, _NOT_FOUND)
-    return shown
-
-
-def test_a_seed_draws_the_same_history_again() -> None:
-    """And another seed another one."""
-    assert played_blindly("7.1") == played_blindly("7.1")
-    assert played_blindly("7.1") != played_blindly("7.2")
-
-
 def test_a_history_is_shrunk_to_the_requests_that_matter() -> None:
     """Two of 64 requests and the last; what is between them goes."""
     steps = [request("GET", f"/{number}") for number in range(65)]
@@ -80,12 +61,6 @@ def test_a_history_is_shrunk_to_the_requests_that_matter() -> None:
         return all(step in some for step in needed)
 
     assert shortest(steps, shows, give_up=lambda: False) == needed
-
-
-def test_shrinking_can_be_given_up() -> None:
-    """Then everything that is left stays."""
-    steps = [request("GET", f"/{number}") for number in range(9)]
-    assert shortest(steps, lambda some: True, give_up=lambda: True) == steps
 
 
 def test_a_replay_is_about_another_world() -> None:
@@ -109,11 +84,6 @@ def differing_parts(ours: Any, theirs: Any, *, named: str = "", status: int = 20
     answers = (Answer(status, {}, json.dumps(body).encode()) for body in (ours, theirs))
     step = request("GET", "/resource_providers")
     return [each.part for each in find_differences(step, *answers, known_uuids={named})]
-
-
-def test_a_generation_that_differs_is_seen() -> None:
-    """One number of a body."""
-    assert differing_parts({"a": [1, {"generation": 3}]}, {"a": [1, {"generation": 4}]}) == ["body"]
 
 
 def test_the_order_of_a_list_and_a_generated_uuid_are_no_differences() -> None:
@@ -157,50 +127,3 @@ def test_berth_says_what_the_original_says_and_then_more(
 ) -> None:
     """Letter for letter, but for dumps, generated uuids, and the order of sets."""
     assert differing_parts(error(ours), error(theirs), status=400) == ["detail"] * differs
-
-
-@pytest.mark.parametrize(
-    ("theirs", "is_different"),
-    [
-        (["HW_B", "HW_A", "CUSTOM_Z", "CUSTOM_A"], False),
-        (["HW_A", "HW_B", "CUSTOM_A", "CUSTOM_Z"], True),
-        (["HW_A", "CUSTOM_Z", "HW_B", "CUSTOM_A"], True),
-        (["HW_A", "HW_C", "CUSTOM_Z", "CUSTOM_A"], True),
-    ],
-)
-def test_the_order_of_traits_in_summaries_counts(theirs: list[str], is_different: bool) -> None:
-    """But which standard trait comes before which: their ids differ from one original database to
-    the next."""
-    ours = ["HW_A", "HW_B", "CUSTOM_Z", "CUSTOM_A"]
-    bodies = [
-        {"allocation_requests": [], "provider_summaries": {uid("rp"): {"traits": traits}}}
-        for traits in (ours, theirs)
-    ]
-    assert bool(differing_parts(*bodies, named=uid("rp"))) == is_different
-
-
-def test_candidates_are_the_same_in_both_forms() -> None:
-    """The list before 1.12 and the object since."""
-    provider = uid("p")
-    old = [{"resource_provider": {"uuid": provider}, "resources": {"VCPU": 1}}]
-    new = {provider: {"VCPU": 1}}
-    told = [
-        Answer(200, {}, json.dumps({"allocation_requests": [{"allocations": form}]}).encode())
-        for form in (old, new)
-    ]
-    assert candidates_in(told[0]) == candidates_in(told[1])
-
-
-@pytest.mark.parametrize(
-    ("query", "grown"),
-    [
-        ("resources=VCPU:1&resources1=VCPU:1", True),
-        ("resources=VCPU:1&resources1=VCPU:1&group_policy=isolate", True),
-        ("resources=VCPU:1&resources1=VCPU:1&group_policy=none", False),
-        ("resources=VCPU:1&resources1=VGPU:1", False),
-        ("resources1=VCPU:1&resources2=VCPU:1&group_policy=isolate", False),
-    ],
-)
-def test_where_the_original_adds_up_amounts_is_known(query: str, grown: bool) -> None:
-    """One class in the unsuffixed group and another, unless groups may share a provider."""
-    assert has_grown_amounts(request("GET", f"/allocation_candidates?{query}")) == grown

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client's text, as logs and terminals show it."""
+"""A client's text, as logs and terminals show it; and sentences that no request shows."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from berth.model import errors
+from berth.model.ids import ConsumerUUID, ProviderUUID
 from berth.model.printable import CONTROLS, printable, printable_json, without_passwords
 
 TEXTS = st.text(st.characters(exclude_categories=()))
@@ -55,3 +57,13 @@ def test_each_password_of_a_text_is_masked() -> None:
     """Such as those of two databases between which rows are copied."""
     text = "from mysql://a:secret@x/y to postgresql://b:secret@z"
     assert without_passwords(text) == "from mysql://a:***@x/y to postgresql://b:***@z"
+
+
+def test_what_clients_match_and_what_they_must_not() -> None:
+    """They distinguish a taken uuid from a taken name, and a lost race from a wrong generation."""
+    uuid = ProviderUUID("p-uuid")
+    unknown = str(errors.UnknownClassInInventory(uuid, "X"))
+    assert "Unknown resource class in inventory" in unknown
+    assert "provider name" not in str(errors.DuplicateProviderUUID(uuid))
+    for error in (errors.LostRace("resource provider p"), errors.ConsumerRace([ConsumerUUID("c")])):
+        assert "consumer generation conflict" not in str(error)

@@ -10,7 +10,6 @@ import jsonschema_rs
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from berth.api.namespaces import BERTH, PLACEMENT
 from berth.api.openapi.document import describe
 from berth.config.options import AuthStrategy
 from tests.openapi.conformance import document
@@ -41,42 +40,6 @@ def validator(minor: int | None, schema: dict[str, Any]) -> jsonschema_rs.Valida
 def test_the_document_is_valid_openapi(minor: int | None) -> None:
     """Checked by another validator, including its schemas and defaults."""
     OpenAPIV31SpecValidator(document(minor)).validate()
-
-
-@pytest.mark.parametrize("minor", MINORS)
-def test_it_has_every_operation_of_its_microversion_and_no_other(minor: int) -> None:
-    """With its policy rule and its first microversion."""
-    assert {
-        (path, method, one["operationId"], one.get("x-policy-rule"), one["x-since"])
-        for path, method, one in operations(minor)
-    } == {
-        (
-            operation.path,
-            operation.method.lower(),
-            operation.name,
-            operation.rule and operation.rule.name,
-            f"1.{operation.since}",
-        )
-        for operation in PLACEMENT.operations
-        if operation.since <= minor <= operation.until
-    }
-
-
-def test_that_of_berths_own_api_has_every_operation() -> None:
-    """With its policy rule and its stability."""
-    assert {
-        (path, method, one["operationId"], one.get("x-policy-rule"), one["x-stability"])
-        for path, method, one in operations(None)
-    } == {
-        (
-            BERTH.path_of(operation),
-            operation.method.lower(),
-            operation.name,
-            operation.rule and operation.rule.name,
-            "experimental" if operation.is_experimental else "stable",
-        )
-        for operation in BERTH.operations
-    }
 
 
 @pytest.mark.parametrize("minor", DOCUMENTS)

@@ -135,25 +135,6 @@ def test_a_fault_is_told_as_jsonschema_tells_it(
     assert without_dumps(said_of(schema, value)) == in_the_words_of_jsonschema(schema, value)
 
 
-def test_only_what_is_wrong_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a thousand consumers, only the invalid one goes to the slow validator."""
-    looked_at: list[object] = []
-    at_integers = jsonschema.Draft7Validator.VALIDATORS["minimum"]
-
-    def minimum(*arguments: Any) -> Any:
-        looked_at.append(arguments[2])
-        return at_integers(*arguments)
-
-    monkeypatch.setitem(jsonschema.Draft7Validator.VALIDATORS, "minimum", minimum)
-    of_one = allocations.MANAGE.at(NEWEST).definition
-    many = {f"{number:036}": copy.deepcopy(CONSUMER) for number in range(1000)}
-    many[f"{999:036}"]["allocations"][UUIDS[1]]["resources"]["DISK_GB"] = 0  # type: ignore[index]
-    message = said_of(Schema(of_one), many)
-    assert message is not None
-    assert "0 is less than the minimum of 1" in message
-    assert looked_at == [0]
-
-
 @pytest.mark.parametrize(
     "value",
     [

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 from berth.api.guarding import guarding_rules
 from berth.api.namespaces import NAMESPACES, PLACEMENT
 from berth.api.operation import DONE, Namespace, Operation
-from berth.api.policy import list_rules
 from berth.api.router import Router
 from berth.api.routes import AmbiguousRoutes, routes_of
 from berth.edge.probes import PROBES
@@ -57,39 +55,6 @@ def test_every_operation_on_the_fleet_has_a_rule() -> None:
     assert without == PUBLIC | {"/berth/v1", "/berth/v1/openapi.json"}
     guarded = {request for guarding in guarding_rules() for request in guarding.requests}
     assert {("GET", path) for path, rule in PROBES.items() if rule} <= guarded
-
-
-@pytest.mark.parametrize("namespace", NAMESPACES, ids=lambda namespace: namespace.title)
-def test_operations_of_one_method_follow_upon_each_other(namespace: Namespace) -> None:
-    """No microversion has two operations of a method, and there is no gap."""
-    for route in routes_of([namespace]):
-        for operations in route.methods.values():
-            for earlier, later in pairwise(operations):
-                assert later.since == earlier.until + 1
-            assert operations[-1].until == 39
-
-
-@pytest.mark.parametrize("namespace", NAMESPACES, ids=lambda namespace: namespace.title)
-def test_every_handler_is_there(namespace: Namespace) -> None:
-    """Handlers have names, and no two operations have the same one."""
-    handlers = [operation.find_handler() for operation in namespace.operations]
-    assert len(set(handlers)) == len(handlers)
-    assert all(
-        handler.__name__ == operation.name
-        for handler, operation in zip(handlers, namespace.operations, strict=True)
-    )
-
-
-def test_every_rule_is_known_to_the_policy_tools() -> None:
-    """The base rules and the others, grouped by resource."""
-    names = [rule.name for rule in list_rules()]
-    assert len(names) == len(set(names)) == 7 + len(guarding_rules())
-    resources = [
-        resource for resource, _ in groupby(names[7:], lambda name: name.rpartition(":")[0])
-    ]
-    # The rules of a provider's usages stand behind those of its traits.
-    assert resources.count("placement:resource_providers") == 2
-    assert len(resources) == len(set(resources)) + 1
 
 
 def nothing(*arguments: object) -> None:
