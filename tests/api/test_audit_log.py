@@ -31,12 +31,6 @@ FLEET = world("""
 WIDE = provider_uuid("wide")
 NOBODY = consumer_uuid("nobody")
 CN1, GPU1, CN2 = map(provider_uuid, ("cn1", "gpu1", "cn2"))
-#: What a line says of each of them.
-NAMED = {
-    CN1: {"uuid": CN1, "name": "cn1", "host": "cn1"},
-    GPU1: {"uuid": GPU1, "name": "gpu1", "host": "cn1"},
-    CN2: {"uuid": CN2, "name": "cn2", "host": "cn2"},
-}
 WRITES = [
     pytest.param(namespace, operation, id=f"{operation.name}-1.{operation.until}")
     for namespace in NAMESPACES

@@ -9,9 +9,10 @@ import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+import yaml
 
 from berth.api.namespaces import NAMESPACES
 from tests.api import configured
@@ -27,207 +28,154 @@ GROUPS = {"": {"resources": {"VCPU": 1}}}
 OWNER = {"project_id": "web", "user_id": "alice"}
 
 
-class Case(NamedTuple):
-    """A request, and what its line says.
+OWNED = f"project_id: {OWNER['project_id']}, user_id: {OWNER['user_id']}, consumer_type: INSTANCE"
 
-    Attributes:
-        path: `{name}` stands for the uuid of the provider with a name.
-        providers: each with its host.
-        consumers: each with its name and project.
-        amounts: provider, resource class, before, after.
-        inventories: provider, resource class, total before and after.
-        more: further members of the line.
+#: For each operation a request, at a microversion if not the newest, and what its line says:
+#: providers, each with its host; consumers, each with its name and project; the amounts before and
+#: after; the totals before and after; and further members. `{name}` stands for a provider's uuid.
+CASES: Mapping[str, Mapping[str, Any]] = yaml.safe_load(
     """
-
-    method: str
-    path: str
-    body: Any = None
-    version: str = "1.39"
-    providers: frozenset[str] = frozenset()
-    consumers: frozenset[tuple[str, str | None, str]] = frozenset()
-    amounts: frozenset[tuple[str, str, int, int]] = frozenset()
-    inventories: frozenset[tuple[str, str, int | None, int | None]] = frozenset()
-    more: Mapping[str, Any] = {}
-
-
-def path_of(name: str, more: str = "") -> str:
-    """The path of a provider of the Placement API."""
-    return f"/resource_providers/{{{name}}}{more}"
-
-
-def claiming(consumer: str, provider: str, amounts: dict[str, int]) -> dict[str, Any]:
-    """A body that replaces what a consumer has."""
-    return {
-        "allocations": {f"{{{provider}}}": {"resources": amounts}} if amounts else {},
-        "consumer_generation": None if consumer == NEW else 1,
-        "consumer_type": "INSTANCE",
-        **OWNER,
-    }
-
-
-SPARE = frozenset({"spare on spare"})
-GPU = frozenset({"gpu1 on cn1"})
-CN2 = frozenset({"cn2 on cn2"})
-A_VM = frozenset({(VM, None, "web")})
-A_JOB = frozenset({(JOB, "job-7", "web")})
-A_NEW = frozenset({(NEW, None, "web")})
-STOCK = {"resource_provider_generation": 1, "total": 4}
-NAMED = {"parameters": {"name": "CUSTOM_A"}}
-
-CASES = {
-    "create_provider": Case(
-        "POST", "/resource_providers", {"name": "gpu2", "parent_provider_uuid": "{cn1}"},
-        providers=frozenset({"gpu2 on cn1"}),
-    ),
-    "delete_provider": Case("DELETE", path_of("spare"), providers=SPARE),
-    "update_provider": Case(
-        "PUT", path_of("spare"), {"name": "gpu2", "parent_provider_uuid": "{cn1}"},
-        providers=SPARE | {"cn1 on cn1"},
-        more={"after": {"name": "gpu2", "parent_provider_uuid": "{cn1}"}},
-    ),
-    "create_inventory": Case(
-        "POST", path_of("spare", "/inventories"), {"resource_class": "VCPU", "total": 4},
-        providers=SPARE, inventories=frozenset({("spare", "VCPU", None, 4)}),
-    ),
-    "replace_inventories": Case(
-        "PUT", path_of("spare", "/inventories"),
-        {"resource_provider_generation": 1, "inventories": {"VCPU": {"total": 4}}},
-        providers=SPARE,
-        inventories=frozenset({("spare", "VCPU", None, 4), ("spare", "DISK_GB", 9, None)}),
-    ),
-    "delete_inventories": Case(
-        "DELETE", path_of("spare", "/inventories"),
-        providers=SPARE, inventories=frozenset({("spare", "DISK_GB", 9, None)}),
-    ),
-    "update_inventory": Case(
-        "PUT", path_of("spare", "/inventories/DISK_GB"), STOCK,
-        providers=SPARE, inventories=frozenset({("spare", "DISK_GB", 9, 4)}),
-    ),
-    "delete_inventory": Case(
-        "DELETE", path_of("spare", "/inventories/DISK_GB"),
-        providers=SPARE, inventories=frozenset({("spare", "DISK_GB", 9, None)}),
-    ),
-    "replace_aggregates": Case(
-        "PUT", path_of("spare", "/aggregates"),
-        {"resource_provider_generation": 1, "aggregates": [AGGREGATE]},
-        providers=SPARE,
-    ),
-    "replace_provider_traits": Case(
-        "PUT", path_of("spare", "/traits"), {"resource_provider_generation": 1, "traits": []},
-        providers=SPARE,
-    ),
-    "delete_provider_traits": Case("DELETE", path_of("spare", "/traits"), providers=SPARE),
-    "create_resource_class": Case(
-        "POST", "/resource_classes", {"name": "CUSTOM_B"}, more={"after": {"name": "CUSTOM_B"}}
-    ),
-    "rename_resource_class": Case(
-        "PUT", "/resource_classes/CUSTOM_A", {"name": "CUSTOM_B"}, "1.6",
-        more={**NAMED, "after": {"name": "CUSTOM_B"}},
-    ),
-    "ensure_resource_class": Case("PUT", "/resource_classes/CUSTOM_A", more=NAMED),
-    "delete_resource_class": Case("DELETE", "/resource_classes/CUSTOM_A", more=NAMED),
-    "ensure_trait": Case("PUT", "/traits/CUSTOM_A", more=NAMED),
-    "delete_trait": Case("DELETE", "/traits/CUSTOM_A", more=NAMED),
-    "manage_allocations": Case(
-        "POST", "/allocations",
-        {VM: claiming(VM, "gpu1", {}), NEW: claiming(NEW, "cn2", {"VCPU": 1})},
-        providers=GPU | CN2, consumers=A_VM | A_NEW,
-        amounts=frozenset({("gpu1", "VGPU", 2, 0), ("cn2", "VCPU", 0, 1)}),
-    ),
-    "replace_allocations": Case(
-        "PUT", f"/allocations/{VM}", claiming(VM, "gpu1", {"VGPU": 1}),
-        providers=GPU, consumers=A_VM, amounts=frozenset({("gpu1", "VGPU", 2, 1)}),
-    ),
-    "delete_allocations": Case(
-        "DELETE", f"/allocations/{VM}",
-        providers=GPU, consumers=A_VM, amounts=frozenset({("gpu1", "VGPU", 2, 0)}),
-    ),
-    "reshape": Case(
-        "POST", "/reshaper",
-        {
-            "inventories": {
-                "{gpu1}": {"resource_provider_generation": 2, "inventories": {}},
-                "{spare}": {
-                    "resource_provider_generation": 1, "inventories": {"VGPU": {"total": 4}},
-                },
-            },
-            "allocations": {VM: claiming(VM, "spare", {"VGPU": 2})},
-        },
-        providers=GPU | SPARE, consumers=A_VM,
-        amounts=frozenset({("gpu1", "VGPU", 2, 0), ("spare", "VGPU", 0, 2)}),
-        inventories=frozenset(
-            {("gpu1", "VGPU", 4, None), ("spare", "VGPU", None, 4), ("spare", "DISK_GB", 9, None)}
-        ),
-    ),
-    "replace_labels": Case(
-        "PUT", f"/berth/v1/aggregates/{AGGREGATE}", {"labels": {"rack": "r7"}},
-        more={"parameters": {"uuid": AGGREGATE}},
-    ),
-    "release_consumer": Case(
-        "DELETE", f"/berth/v1/consumers/{JOB}",
-        providers=CN2, consumers=A_JOB, amounts=frozenset({("cn2", "VCPU", 2, 0)}),
-    ),
-    "claim_for_name": Case(
-        "PUT", "/berth/v1/consumers/web/job-7",
-        {
-            "allocations": {"cn2": {"resources": {"VCPU": 1}}}, "generation": 1,
-            "user_id": "alice", "consumer_type": "JOB",
-        },
-        providers=CN2, consumers=A_JOB, amounts=frozenset({("cn2", "VCPU", 2, 1)}),
-    ),
-    "release_named_consumer": Case(
-        "DELETE", "/berth/v1/consumers/web/job-7",
-        providers=CN2, consumers=A_JOB, amounts=frozenset({("cn2", "VCPU", 2, 0)}),
-    ),
-    # Nothing has expired; tests/api/test_audit_log_leases.py has more.
-    "sweep_leases": Case("POST", "/berth/v1/leases"),
-    "put_lease": Case(
-        "PUT", f"/berth/v1/leases/{JOB}", {"seconds": 60},
-        consumers=A_JOB, more={"after": {"seconds": 60}},
-    ),
-    "end_lease": Case("DELETE", f"/berth/v1/leases/{JOB}", consumers=A_JOB),
-    "put_flavor": Case(
-        "PUT", "/berth/v1/flavors/small", {"request": {"groups": GROUPS}},
-        more={"parameters": {"name": "small"}},
-    ),
-    "delete_flavor": Case(
-        "DELETE", "/berth/v1/flavors/small", more={"parameters": {"name": "small"}}
-    ),
-    "put_drain": Case(
-        "PUT", "/berth/v1/drains/firmware",
-        {"providers": ["spare"], "effect": "none", "reason": "4.2"},
-        # That of cn2 ends.
-        providers=SPARE | CN2,
-        more={
-            "parameters": {"name": "firmware"},
-            "before": {"effect": "exclude", "reason": "", "named": ["{cn2}"]},
-            "after": {"effect": "none", "reason": "4.2", "named": ["{spare}"]},
-        },
-    ),
-    "delete_drain": Case(
-        "DELETE", "/berth/v1/drains/firmware",
-        providers=CN2,
-        more={
-            "parameters": {"name": "firmware"},
-            "before": {"effect": "exclude", "reason": "", "named": ["{cn2}"]},
-            "after": None,
-        },
-    ),
-    "put_tree": Case(
-        "PUT", "/berth/v1/trees/gpu1",
-        {"providers": [{"name": "cn1"}, {"name": "gpu2", "parent": "cn1"}]},
-        providers=GPU | {"cn1 on cn1", "gpu2 on cn1"},
-    ),
-    "place": Case(
-        "POST", "/berth/v1/place",
-        {
-            "request": {"groups": GROUPS, "host": {"in": ["cn1"]}},
-            "consumers": [{"uuid": NEW, "consumer_type": "INSTANCE", **OWNER}],
-        },
-        providers=frozenset({"cn1 on cn1"}), consumers=A_NEW,
-        amounts=frozenset({("cn1", "VCPU", 0, 1)}),
-    ),
-}  # fmt: skip
+create_provider:
+    send: 'POST /resource_providers {name: gpu2, parent_provider_uuid: "{cn1}"}'
+    providers: [gpu2 on cn1]
+delete_provider: {send: "DELETE /resource_providers/{spare}", providers: [spare on spare]}
+update_provider:
+    send: 'PUT /resource_providers/{spare} {name: gpu2, parent_provider_uuid: "{cn1}"}'
+    providers: [spare on spare, cn1 on cn1]
+    more: {after: {name: gpu2, parent_provider_uuid: "{cn1}"}}
+create_inventory:
+    send: 'POST /resource_providers/{spare}/inventories {resource_class: VCPU, total: 4}'
+    providers: [spare on spare]
+    inventories: [spare VCPU None 4]
+replace_inventories:
+    send: 'PUT /resource_providers/{spare}/inventories {SEEN, inventories: {VCPU: {total: 4}}}'
+    providers: [spare on spare]
+    inventories: [spare VCPU None 4, spare DISK_GB 9 None]
+delete_inventories:
+    send: DELETE /resource_providers/{spare}/inventories
+    providers: [spare on spare]
+    inventories: [spare DISK_GB 9 None]
+update_inventory:
+    send: 'PUT /resource_providers/{spare}/inventories/DISK_GB {SEEN, total: 4}'
+    providers: [spare on spare]
+    inventories: [spare DISK_GB 9 4]
+delete_inventory:
+    send: DELETE /resource_providers/{spare}/inventories/DISK_GB
+    providers: [spare on spare]
+    inventories: [spare DISK_GB 9 None]
+replace_aggregates:
+    send: 'PUT /resource_providers/{spare}/aggregates {SEEN, aggregates: [AGGREGATE]}'
+    providers: [spare on spare]
+replace_provider_traits:
+    send: 'PUT /resource_providers/{spare}/traits {SEEN, traits: []}'
+    providers: [spare on spare]
+delete_provider_traits:
+    send: DELETE /resource_providers/{spare}/traits
+    providers: [spare on spare]
+create_resource_class:
+    send: 'POST /resource_classes {name: CUSTOM_B}'
+    more: {after: {name: CUSTOM_B}}
+rename_resource_class:
+    send: 'PUT /resource_classes/CUSTOM_A {name: CUSTOM_B}'
+    version: "1.6"
+    more: {parameters: {name: CUSTOM_A}, after: {name: CUSTOM_B}}
+ensure_resource_class:
+    {send: PUT /resource_classes/CUSTOM_A, more: {parameters: {name: CUSTOM_A}}}
+delete_resource_class:
+    {send: DELETE /resource_classes/CUSTOM_A, more: {parameters: {name: CUSTOM_A}}}
+ensure_trait: {send: PUT /traits/CUSTOM_A, more: {parameters: {name: CUSTOM_A}}}
+delete_trait: {send: DELETE /traits/CUSTOM_A, more: {parameters: {name: CUSTOM_A}}}
+manage_allocations:
+    send: >-
+        POST /allocations {VM: {OWNED, consumer_generation: 1, allocations: {}},
+        NEW: {OWNED, consumer_generation: null, allocations: {"{cn2}": {resources: {VCPU: 1}}}}}
+    providers: [gpu1 on cn1, cn2 on cn2]
+    consumers: [VM None web, NEW None web]
+    allocations: [gpu1 VGPU 2 0, cn2 VCPU 0 1]
+replace_allocations:
+    send: >-
+        PUT /allocations/VM
+        {OWNED, consumer_generation: 1, allocations: {"{gpu1}": {resources: {VGPU: 1}}}}
+    providers: [gpu1 on cn1]
+    consumers: [VM None web]
+    allocations: [gpu1 VGPU 2 1]
+delete_allocations:
+    send: DELETE /allocations/VM
+    providers: [gpu1 on cn1]
+    consumers: [VM None web]
+    allocations: [gpu1 VGPU 2 0]
+reshape:
+    send: >-
+        POST /reshaper {inventories: {"{gpu1}": {resource_provider_generation: 2, inventories: {}},
+        "{spare}": {SEEN, inventories: {VGPU: {total: 4}}}}, allocations: {VM:
+        {OWNED, consumer_generation: 1, allocations: {"{spare}": {resources: {VGPU: 2}}}}}}
+    providers: [gpu1 on cn1, spare on spare]
+    consumers: [VM None web]
+    allocations: [gpu1 VGPU 2 0, spare VGPU 0 2]
+    inventories: [gpu1 VGPU 4 None, spare VGPU None 4, spare DISK_GB 9 None]
+replace_labels:
+    send: "PUT /berth/v1/aggregates/AGGREGATE {labels: {rack: r7}}"
+    more: {parameters: {uuid: AGGREGATE}}
+release_consumer:
+    send: DELETE /berth/v1/consumers/JOB
+    providers: [cn2 on cn2]
+    consumers: [JOB job-7 web]
+    allocations: [cn2 VCPU 2 0]
+claim_for_name:
+    send: >-
+        PUT /berth/v1/consumers/web/job-7 {allocations: {cn2: {resources: {VCPU: 1}}},
+        generation: 1, user_id: alice, consumer_type: TASK}
+    providers: [cn2 on cn2]
+    consumers: [JOB job-7 web]
+    allocations: [cn2 VCPU 2 1]
+release_named_consumer:
+    send: DELETE /berth/v1/consumers/web/job-7
+    providers: [cn2 on cn2]
+    consumers: [JOB job-7 web]
+    allocations: [cn2 VCPU 2 0]
+# Nothing has expired; tests/api/test_audit_log_leases.py has more.
+sweep_leases: {send: POST /berth/v1/leases}
+put_lease:
+    send: "PUT /berth/v1/leases/JOB {seconds: 60}"
+    consumers: [JOB job-7 web]
+    more: {after: {seconds: 60}}
+end_lease: {send: DELETE /berth/v1/leases/JOB, consumers: [JOB job-7 web]}
+put_flavor:
+    send: "PUT /berth/v1/flavors/small {request: {groups: {'': {resources: {VCPU: 1}}}}}"
+    more: {parameters: {name: small}}
+delete_flavor: {send: DELETE /berth/v1/flavors/small, more: {parameters: {name: small}}}
+put_drain:
+    send: "PUT /berth/v1/drains/firmware {providers: [spare], effect: none, reason: '4.2'}"
+    # That of cn2 ends.
+    providers: [spare on spare, cn2 on cn2]
+    more:
+        parameters: {name: firmware}
+        before: {effect: exclude, reason: "", named: ["{cn2}"]}
+        after: {effect: none, reason: "4.2", named: ["{spare}"]}
+delete_drain:
+    send: DELETE /berth/v1/drains/firmware
+    providers: [cn2 on cn2]
+    more:
+        parameters: {name: firmware}
+        before: {effect: exclude, reason: "", named: ["{cn2}"]}
+        after: null
+put_tree:
+    send: "PUT /berth/v1/trees/gpu1 {providers: [{name: cn1}, {name: gpu2, parent: cn1}]}"
+    providers: [gpu1 on cn1, cn1 on cn1, gpu2 on cn1]
+place:
+    send: >-
+        POST /berth/v1/place {request: {groups: {"": {resources: {VCPU: 1}}}, host: {in: [cn1]}},
+        consumers: [{uuid: NEW, OWNED}]}
+    providers: [cn1 on cn1]
+    consumers: [NEW None web]
+    allocations: [cn1 VCPU 0 1]
+""".replace("OWNED", OWNED)
+    .replace("SEEN", "resource_provider_generation: 1")
+    .replace("AGGREGATE", AGGREGATE)
+    .replace("VM", VM)
+    .replace("NEW", NEW)
+    .replace("JOB", JOB)
+)
 
 
 class Fleet(Service):
@@ -294,33 +242,34 @@ def test_every_operation_that_writes_has_a_case() -> None:
 @pytest.mark.parametrize("operation", CASES)
 def test_a_line_names_what_is_written(fleet: Fleet, operation: str) -> None:
     """So that `berth audit-log show` finds it by host, consumer and project."""
-    case = CASES[operation]
-    body = {} if case.body is None else {"json": fleet.filled(case.body)}
-    response = fleet.client.request(
-        case.method, fleet.filled(case.path), version=case.version, **body
-    )
-    assert response.status < 300, response.body
+    case = fleet.filled(CASES[operation])
+    method, path, *body = case["send"].split(" ", 2)
+    sent = {"json": yaml.safe_load(body[0])} if body else {}
+    answer = fleet.client.request(method, path, version=case.get("version", "1.39"), **sent)
+    assert answer.status < 300, answer.body
     line = fleet.line()
     assert (line["operation"], line["outcome"]) == (operation, "done")
     providers = {each["uuid"]: each for each in line.get("providers", ())}
-    names = {uuid: each["name"] for uuid, each in providers.items()}
-    assert {f"{each['name']} on {each['host']}" for each in providers.values()} == case.providers
-    assert case.consumers == {
-        (each["uuid"], each.get("name"), each["project_id"]) for each in line.get("consumers", ())
+    said = {
+        "providers": [f"{each['name']} on {each['host']}" for each in providers.values()],
+        "consumers": [
+            f"{each['uuid']} {each.get('name')} {each['project_id']}"
+            for each in line.get("consumers", ())
+        ],
     }
-    assert case.amounts == {
-        (names[each["provider"]], each["resource_class"], each["before"], each["after"])
-        for each in line.get("allocations", ())
+    for name in ("allocations", "inventories"):
+        said[name] = [
+            f"{providers[each['provider']]['name']} {each['resource_class']} "
+            f"{number(each['before'])} {number(each['after'])}"
+            for each in line.get(name, ())
+        ]
+    assert {name: sorted(each) for name, each in said.items()} == {
+        name: sorted(case.get(name, ())) for name in said
     }
-    assert case.inventories == {
-        (names[each["provider"]], each["resource_class"], total(each["before"]),
-         total(each["after"]))
-        for each in line.get("inventories", ())
-    }  # fmt: skip
-    for name, value in case.more.items():
-        assert line[name] == fleet.filled(value)
+    for name, value in case.get("more", {}).items():
+        assert line[name] == value
 
 
-def total(inventory: Mapping[str, int] | None) -> int | None:
-    """That of an inventory; None for none."""
-    return None if inventory is None else inventory["total"]
+def number(value: int | Mapping[str, int] | None) -> int | None:
+    """An amount, or the total of an inventory."""
+    return value["total"] if isinstance(value, Mapping) else value

@@ -12,7 +12,7 @@ import pytest
 from berth.api import suggestions
 from tests.api.claims import claim_body
 from tests.api.wire import Rule, rules
-from tests.api.worlds import custom_class, custom_trait, new_uuid, provider, put_traits
+from tests.api.worlds import custom_class, custom_trait, new_uuid, provider
 from tests.client import Client
 
 WORLD = """
@@ -210,36 +210,36 @@ def test_a_version_that_is_not_served_is_told_as_webob_does(
 # --- Did you mean --------------------------------------------------------------------------------
 
 
-def test_who_misspells_a_trait_reads_what_there_is(api: Client) -> None:
-    """The message suggests similar traits, for queries and bodies, whichever letters are wrong."""
-    host = provider(api)
-    for misspelt in ("HW_CPU_X86_AVX22", "hw_cpu_x86_avx2"):
-        body = {"traits": [misspelt], "resource_provider_generation": 0}
-        for answer in (
-            api.get(f"/resource_providers?required={misspelt}"),
-            api.get(f"/allocation_candidates?resources=VCPU:1&required={misspelt}"),
-            api.put(f"/resource_providers/{host}/traits", json=body),
-        ):
-            assert "  Did you mean HW_CPU_X86_AVX2" in answer.detail
-
-
-def test_who_misspells_a_resource_class_reads_what_there_is(api: Client) -> None:
-    """The message suggests similar classes, custom ones included, for queries and bodies."""
+def test_who_misspells_a_name_reads_what_there_is(api: Client) -> None:
+    """The message suggests similar traits and classes, custom ones included, for queries and
+    bodies, whichever letters are wrong."""
     host, name = provider(api), custom_class(api)
-    record = {"inventories": {f"{name}S": {"total": 1}}, "resource_provider_generation": 0}
-    for answer in (
-        api.get(f"/resource_providers?resources={name}S:1"),
-        api.get(f"/allocation_candidates?resources={name}S:1"),
-        api.put(f"/resource_providers/{host}/inventories", json=record),
-        api.put(f"/allocations/{new_uuid()}", json=claim_body("1.39", {host: {f"{name}S": 1}})),
+    path, seen = f"/resource_providers/{host}", {"resource_provider_generation": 0}
+    record = {"inventories": {f"{name}S": {"total": 1}}, **seen}
+    for meant, answer in (
+        ("HW_CPU_X86_AVX2", api.get("/resource_providers?required=hw_cpu_x86_avx2")),
+        (
+            "HW_CPU_X86_AVX2",
+            api.get("/allocation_candidates?resources=VCPU:1&required=HW_CPU_X86_AVX22"),
+        ),
+        (
+            "HW_CPU_X86_AVX2",
+            api.put(f"{path}/traits", json={"traits": ["HW_CPU_X86_AVX22"], **seen}),
+        ),
+        (name, api.get(f"/resource_providers?resources={name}S:1")),
+        (name, api.get(f"/allocation_candidates?resources={name}S:1")),
+        (name, api.put(f"{path}/inventories", json=record)),
+        (
+            name,
+            api.put(f"/allocations/{new_uuid()}", json=claim_body("1.39", {host: {f"{name}S": 1}})),
+        ),
     ):
-        assert f"  Did you mean {name}" in answer.detail
+        assert f"  Did you mean {meant}" in answer.detail
 
 
 def test_of_several_unknown_traits_each_is_named(api: Client) -> None:
     """The message that clients match names only one of them."""
     existing = custom_trait(api)
-    put_traits(api, provider(api), [existing])
     answer = api.get(f"/resource_providers?required={existing}X,HW_CPU_X86_AVX22,CUSTOM_Q")
     assert "HW_CPU_X86_AVX22" in answer.detail and "CUSTOM_Q" in answer.detail
     assert f"Did you mean {existing}" in answer.detail

@@ -24,17 +24,13 @@ WORLD = """
         PUT $host/$1, seen: $2} => 409 placement.concurrent_update
         | inventories {inventories: {VCPU: {total: 2}}  | 0
         | inventories {inventories: {VCPU: {total: 2}}  | 2
-        | inventories {inventories: {VCPU: {total: 2}}  | 100
         | inventories {inventories: {VCPU: {total: 2}}  | -1
         | inventories/VCPU {total: 2                    | 0
-        | inventories/VCPU {total: 2                    | 2
         | inventories/VCPU {total: 2                    | -1
         | aggregates {aggregates: []                    | 0
-        | aggregates {aggregates: []                    | 2
         | aggregates {aggregates: []                    | -1
         | traits {traits: [HW_CPU_X86_AVX2]             | 0
         | traits {traits: [HW_CPU_X86_AVX2]             | 2
-        | traits {traits: [HW_CPU_X86_AVX2]             | -1
     an accepted change counts once and is told, and the same again too, but for traits
         PUT $host/$1, seen: 1} => 200 {seen: 2, ...}
         GET $host => 200 {generation: 2, ...}
@@ -104,8 +100,6 @@ def test_of_providers(rule: Rule, wire: Client) -> None:
         409 placement.concurrent_update consumer generation conflict ... expected null but got 0
         $1 busy VCPU=1 {consumer_generation: 1}
         409 placement.concurrent_update consumer generation conflict ... expected null but got 1
-        $1 busy VCPU=1 {consumer_generation: -1}
-        409 placement.concurrent_update consumer generation conflict ... expected null but got -1
         $1 busy VCPU=1 {consumer_generation: null} => 204
         GET /allocations/$vm @1.39 => 200 {consumer_generation: 1, ...}
         || PUT /allocations/$vm CLAIM || POST /allocations CLAIMS vm:
@@ -115,8 +109,6 @@ def test_of_providers(rule: Rule, wire: Client) -> None:
         $1 $2 {consumer_generation: 2}
         409 placement.concurrent_update consumer generation conflict ... expected 1 but got 2
         $1 $2 {consumer_generation: null}
-        409 placement.concurrent_update consumer generation conflict ... expected 1 but got
-        $1 $2 {consumer_generation: 1099511627776}
         409 placement.concurrent_update consumer generation conflict ... expected 1 but got
         $1 busy VCPU=2 {consumer_generation: 1} => 204
         GET /allocations/$busy.consumer @1.39 => 200 {consumer_generation: 2, ...}

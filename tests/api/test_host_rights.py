@@ -281,13 +281,6 @@ def test_who_may_send_what(world: World, caller: str) -> None:
     }  # fmt: skip
 
 
-def test_the_path_names_another_host(world: World) -> None:
-    """The refusal names the host of the caller, and the provider outside."""
-    for method, path in sorted(lines(OF_A_PROVIDER)):
-        answer = world.acting_as("gpu01").request(method, filled(world, path, "gpu02"), json={})
-        assert is_about(answer, "bound to the host gpu01", "gpu02"), (method, path, answer.text)
-
-
 def request_of(world: World, method: str, path: str, host: str) -> Response:
     """What an agent of gpu01 gets for a request whose body or query is about some host."""
     gpu, place = world.providers[f"{host}_0"], {"in": [host]}
@@ -336,10 +329,14 @@ def test_the_body_or_the_query_names_another_host(world: World, method: str, pat
     assert request_of(world, method, path, "gpu01").status != 403
 
 
-def test_other_routes_are_not_for_agents(world: World) -> None:
-    """Whatever they name."""
+def test_other_hosts_and_other_routes_are_not_for_agents(world: World) -> None:
+    """The refusal names the host of the caller, and the provider outside; or the route."""
+    agent = world.acting_as("gpu01")
+    for method, path in sorted(lines(OF_A_PROVIDER)):
+        answer = agent.request(method, filled(world, path, "gpu02"), json={})
+        assert is_about(answer, "bound to the host gpu01", "gpu02"), (method, path, answer.text)
     for method, path in sorted(FORBIDDEN):
-        answer = world.acting_as("gpu01").request(method, filled(world, path, "gpu01"), json={})
+        answer = agent.request(method, filled(world, path, "gpu01"), json={})
         rule, of_host = "you have the role agent", f"Agents may not send {method} {path}"
         assert is_about(answer, rule) or is_about(answer, of_host), answer.text
 
@@ -462,20 +459,14 @@ def test_a_question_is_restricted_to_the_host(quick: World) -> None:
 
 
 def test_the_consumers_of_a_provider_are_shown_to_its_host(quick: World) -> None:
-    """The query may name any provider of the tree."""
-    path = "/berth/v1/consumers?provider="
-    agent = quick.acting_as("gpu01")
+    """The query may name any provider of the tree; and the pool of its tree may be read."""
+    agent, path = quick.acting_as("gpu01"), "/berth/v1/consumers?provider="
     listed = done(agent.get(f"{path}gpu01_0"), 200)
     assert quick.consumers["gpu01"] in listed.text
     assert is_about(agent.get(f"{path}gpu02_0"), "bound to the host gpu01", "gpu02")
-
-
-def test_the_pool_of_a_tree_may_be_read(quick: World) -> None:
-    """Its resources are offered to the host; but not changed."""
-    agent, pool = quick.acting_as("gpu01"), quick.providers["pool"]
-    done(agent.get(f"/resource_providers/{pool}/inventories"), 200)
-    answer = agent.delete(f"/resource_providers/{pool}/inventories")
-    assert is_about(answer, "bound to the host gpu01", "pool")
+    pool = f"/resource_providers/{quick.providers['pool']}/inventories"
+    done(agent.get(pool), 200)
+    assert is_about(agent.delete(pool), "bound to the host gpu01", "pool")
 
 
 @pytest.mark.parametrize(

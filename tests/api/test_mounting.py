@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The application mounted under a prefix, as a web server mounts it at `/placement`.
+"""The application mounted under a prefix, as a web server mounts it at `/placement`, and behind a
+proxy.
 
-Source: rest-api.md 1.3 and 3.
+Source: rest-api.md 1.1, 1.3 and 3; operations.md 3.2 (`[oslo_middleware]`). OpenStack Placement
+ignores that option (release 16.0.0 under uWSGI); berth follows it.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.api import configured
 from tests.api.worlds import new_custom_name, new_name, new_uuid, provider
 from tests.client import Client
 
@@ -70,3 +73,47 @@ def test_the_empty_path_is_the_root(mounted: Client, path: str) -> None:
     answer = mounted.get(path)
     assert answer.json["versions"][0]["id"] == "v1.0"
     assert answer.json["versions"][0]["links"] == [{"rel": "self", "href": ""}]
+
+
+# --- Proxies --------------------------------------------------------------------------------------
+
+FORWARDED = [
+    ({"X-Forwarded-Proto": "https"}, "https://localhost/"),
+    ({"X-Forwarded-Host": "api.example.org"}, "http://api.example.org/"),
+    (
+        {"Forwarded": "host=first.example.org;proto=https, host=second.example.org"},
+        "https://first.example.org/",
+    ),
+    (
+        {"Forwarded": "host=new.example.org", "X-Forwarded-Host": "old.example.org"},
+        "http://new.example.org/",
+    ),
+    ({"X-Forwarded-Prefix": "/placement"}, "http://localhost/placement/"),
+]
+
+
+@pytest.fixture(scope="module")
+def behind(tmp_path_factory: pytest.TempPathFactory) -> Client:
+    """A service that trusts its proxy."""
+    settings = "[oslo_middleware]\nenable_proxy_headers_parsing = True\n"
+    return configured.serve(tmp_path_factory.mktemp("behind"), settings)
+
+
+def location(client: Client, headers: dict[str, str]) -> str:
+    """The `Location` of a new class."""
+    name = new_custom_name()
+    answer = client.put(f"/resource_classes/{name}", headers={"Host": "localhost"} | headers)
+    assert answer.status == 201
+    place = answer.headers["location"]
+    assert place.endswith(f"resource_classes/{name}")
+    return place.removesuffix(f"resource_classes/{name}")
+
+
+def test_a_proxy_is_believed_when_the_operator_says_so(api: Client, behind: Client) -> None:
+    """Location has their scheme, host and prefix; by default the headers have no effect."""
+    for headers, base in FORWARDED:
+        assert location(behind, headers) == base
+        assert location(api, headers) == "http://localhost/"
+    answer = behind.get("/resource_classes/VCPU", headers={"X-Forwarded-Prefix": "/placement"})
+    (link,) = answer.json["links"]
+    assert link["href"] == "/placement/resource_classes/VCPU"

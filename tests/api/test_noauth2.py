@@ -31,29 +31,26 @@ def test_the_empty_path_wants_a_token(shared_app: "WSGIApplication") -> None:
 @pytest.mark.parametrize(
     ("method", "path", "version"),
     [
-        ("GET", "/traits", "1.39"),
         ("GET", "/nonsense", "1.39"),
         ("GET", "/traits", "1.99"),
         ("GET", "/traits", "pony"),
         ("PATCH", "/traits", "1.39"),
         ("HEAD", "/traits", "1.39"),
-        ("POST", "/traits", "1.39"),
     ],
 )
 def test_without_a_token_nothing_else_is_judged(
     api: Client, method: str, path: str, version: str
 ) -> None:
-    """401 comes before 400, 404, 405 and 406; it has a request id and no microversion."""
+    """401 comes before 400, 404, 405 and 406, in a form of its own; it has a request id and no
+    microversion."""
     answer = api.acting_as({}).request(method, path, version=version)
     assert answer.status == 401
     assert answer.headers["x-openstack-request-id"].startswith("req-")
     assert "openstack-api-version" not in answer.headers
     assert "vary" not in answer.headers
-
-
-def test_the_body_of_401(api: Client) -> None:
-    """Its form differs from other errors."""
-    answer = api.acting_as({}).get("/traits")
+    if method == "HEAD":
+        assert (answer.body, answer.headers["Content-Length"]) == (b"", "0")
+        return
     assert answer.headers["content-type"] == "application/json"
     assert set(answer.json) == {"message", "code", "title"}
     assert (answer.json["code"], answer.json["title"]) == ("401 Unauthorized", "Unauthorized")
@@ -64,7 +61,6 @@ def test_the_body_of_401(api: Client) -> None:
     ("accept", "content_type"),
     [
         ("text/html", "text/html"),
-        ("application/json", "application/json"),
         ("*/*", "application/json"),
     ],
 )
@@ -80,13 +76,10 @@ def test_the_body_of_401_follows_accept(api: Client, accept: str, content_type: 
     [
         ({"X-Auth-Token": "admin"}, True),
         ({"X-Auth-Token": "admin:project"}, True),
-        ({"X-Auth-Token": "admin:"}, True),
         ({"X-Auth-Token": "Admin"}, False),
         ({"X-Auth-Token": "somebody"}, False),
-        ({"X-Auth-Token": "somebody:admin"}, False),
         ({"X-Auth-Token": ""}, False),
         ({"X-Auth-Token": "somebody", "X-Roles": "admin"}, True),
-        ({"X-Auth-Token": "somebody", "X-Roles": "ADMIN"}, True),
         ({"X-Auth-Token": "somebody", "X-Roles": "a, service ,b"}, True),
         ({"X-Auth-Token": "admin", "X-Roles": "member"}, False),
         ({"X-Auth-Token": "admin", "X-Roles": ""}, False),
@@ -126,7 +119,6 @@ def test_admin_may_reshape_too(api: Client, headers: dict[str, str], admitted: b
         ({"X-Auth-Token": "u:"}, "u"),
         ({"X-Auth-Token": "u:p", "X-Project-Id": "q"}, "q"),
         ({"X-Auth-Token": "u:p", "X-Tenant-Id": "q"}, "p"),
-        ({"X-Auth-Token": "u:p", "X-User-Id": "q"}, "p"),
     ],
 )
 def test_the_project_comes_from_the_token(

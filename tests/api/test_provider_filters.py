@@ -27,9 +27,6 @@ from tests.client import Client
         | resources=VCPU:1         | @1.0-1.3
         | in_tree=$A               | @1.0-1.13
         | required=HW_CPU_X86_AVX2 | @1.0-1.17
-        | limit=1                  | @1.0-
-        | forbidden=x              | @1.0-
-        | group_policy=none        | @1.0-
         | resources1=VCPU:1        | @1.0-
         | sort=name                | @1.0-
     by name and by uuid, exactly, and both together
@@ -38,22 +35,18 @@ from tests.client import Client
         | uuid=$top                  | top
         | uuid=$top&name=$top.name   | top
         | uuid=$low&name=$top.name   |
-        | uuid=$mid&name=$top.name   |
         | uuid=$a&name=$top.name     |
         | name=$top.name%20           |
         | name=&uuid=$top            | top | @1.0-
     a tree, from any of its providers @1.14-
         GET /resource_providers?$1 => 200 PROVIDERS $2
         | in_tree=$top           | top mid low side
-        | in_tree=$mid           | top mid low side
         | in_tree=$low           | top mid low side
-        | in_tree=$side          | top mid low side
         | in_tree=$nowhere       |
         | in_tree=$top&uuid=$mid | mid
     members of one aggregate or of any of a list, not their children @1.3-
         GET /resource_providers?member_of=$1 => 200 PROVIDERS $2
         | $A             | a both
-        | in:$A          | a both
         | in:$A,$B       | a b both
         | in:$A,$nowhere | a both
         | $nowhere       |
@@ -65,11 +58,8 @@ from tests.client import Client
         GET /resource_providers?$1 => 200 PROVIDERS $2
         | in_tree=$both&member_of=!$A                       | child
         | in_tree=$both&member_of=!$nowhere                 | both child
-        | in_tree=$both&member_of=!in:$A,$nowhere           | child
-        | in_tree=$both&member_of=!$A&member_of=!$nowhere   | child
         | in_tree=$both&member_of=!$nowhere&member_of=!$A   | child
         | member_of=$A&member_of=!$B                        | a
-        | member_of=$A&member_of=!in:$B                     | a
         | member_of=$A&member_of=!$A                        |
     before 1.32 nobody is forbidden
         GET /resource_providers?$1 => 400 $2
@@ -81,10 +71,6 @@ from tests.client import Client
         |
         || x || in: || in:$A, || in:,$A || in:$A,,$B || $A,$B || in:$A,%20$B || %20$A || in:$A,!$B
         || IN:$A || in:in:$A || ! || !in: || !!$A || !$A,$B || !in:$A,!$B || in:!$A
-    what is malformed is so before it is not supported @1.3-1.31
-        GET /resource_providers?member_of=$1
-        400 Expected 'member_of' parameter to contain valid UUID(s)
-        || ! || !in: || !!$A
     """,
     world="""
         top
@@ -115,12 +101,10 @@ def test_filters(rule: Rule, wire: Client) -> None:
         | !$CUSTOM_R            | plain blue
         | $CUSTOM_B,!$CUSTOM_R  | blue
         | !$CUSTOM_R,!$CUSTOM_B | plain
-        | !!!$CUSTOM_R          | plain blue
         | $CUSTOM_R,!$CUSTOM_R  |
     alternatives and repetitions, from 1.39 on
         GET /resource_providers?in_tree=$plain&$1 => 200 PROVIDERS $2
         | required=in:$CUSTOM_R,$CUSTOM_B                        | red blue both
-        | required=in:$CUSTOM_R                                  | red both
         | required=$CUSTOM_R&required=$CUSTOM_B                  | both
         | required=$CUSTOM_R&required=$CUSTOM_B                  | blue both | @1.18-1.38
         | required=,,&required=$CUSTOM_B                         | blue both | @1.18-1.38
@@ -131,20 +115,12 @@ def test_filters(rule: Rule, wire: Client) -> None:
         GET /resource_providers?required=$1 => 400 $2
         |                          | | @1.18-
         | ,                        | | @1.18-
-        | $CUSTOM_R,               | | @1.18-
-        | ,$CUSTOM_R               | | @1.18-
         | $CUSTOM_R,,$CUSTOM_R     | | @1.18-
-        | !                        | | @1.18-
         | $CUSTOM_R,!              | | @1.18-
         | !%20$CUSTOM_R            | | @1.18-
-        | hw_cpu_x86_avx2          | | @1.18-
         | ,,&required=$CUSTOM_B    |
         | !in:$CUSTOM_R            |
-        | IN:$CUSTOM_R             |
-        | $CUSTOM_R,in:$CUSTOM_R   |
         | in:                      |
-        | in:$CUSTOM_R,            |
-        | in:!$CUSTOM_R            |
         | in:$CUSTOM_R,!$CUSTOM_R  |
         | $CUSTOM_R,$CUSTOM_NONE   | No such trait(s): $(CUSTOM_NONE). | @1.18-
         | !$CUSTOM_NONE            | No such trait(s): $(CUSTOM_NONE). | @1.22-
@@ -170,7 +146,6 @@ def test_traits(rule: Rule, wire: Client) -> None:
         | 1          |
         | 2          | host
         | 3          |
-        | 12         | host
         | 14         | host
         | 16         |
         | 2147483648 |

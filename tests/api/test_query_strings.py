@@ -27,11 +27,6 @@ def test_values_are_percent_decoded_as_utf_8(api: Client) -> None:
         GET /$3?$1=x => 400 Invalid query string parameters
         | unknown | resource_providers | traits
         | NAME    | resource_providers | traits
-        | Uuid    | resource_providers | traits
-        | %C3%A9  | resource_providers | traits
-        | %20     | resource_providers | traits
-        | unknown | usages | allocation_candidates
-        | NAME    | usages | allocation_candidates
         | %C3%A9  | usages | allocation_candidates
     bytes that are not UTF-8 are 400
         GET /$1 => 400
@@ -44,10 +39,8 @@ def test_values_are_percent_decoded_as_utf_8(api: Client) -> None:
         || in_tree=nonsense&in_tree=$host || uuid=$host&resources=nonsense&resources=VCPU:4
     a uuid to filter by must be dashed: queries are stricter than bodies
         GET /resource_providers?$1 => 400
-        || uuid=0*32 || uuid={$host} || uuid=urn:uuid:$host || uuid=%20$host || uuid=$host%20
-        || uuid=x || uuid= || uuid=$host%0A || in_tree=0*32 || in_tree={$host}
-        || in_tree=urn:uuid:$host || in_tree=%20$host || in_tree=$host%20 || in_tree=x || in_tree=
-        || in_tree=$host%0A
+        || uuid=0*32 || uuid={$host} || uuid=%20$host || uuid= || uuid=$host%0A || in_tree=0*32
+        || in_tree=urn:uuid:$host || in_tree=$host%20 || in_tree=x
     parameters are separated by & and ;
         GET /resource_providers?name=$host.name$1uuid=$host => 200 PROVIDERS host
         || & || ; || &;

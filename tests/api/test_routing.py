@@ -4,15 +4,22 @@
 Source: rest-api.md 1.3.
 """
 
+import re
+from pathlib import Path
+
 import pytest
 
+from berth.api.guarding import guarding_rules
+from berth.api.namespaces import NAMESPACES, PLACEMENT
+from berth.api.routes import routes_of
+from berth.edge.probes import PROBES
 from tests.api.answers import assert_refused
 from tests.api.versions import at_least
 from tests.api.wire import Rule, rules
 from tests.api.worlds import NOBODY
 from tests.client import Client
 from tests.effort import is_full
-from tests.routes import INVENTORIES, ROUTES, VERSIONS, Route, minor
+from tests.routes import INVENTORIES, OWN, PUBLIC, ROUTES, VERSIONS, Route, minor
 
 #: Methods that no route has, some with unknown names and two in lower case.
 STRANGE_METHODS = ["OPTIONS", "PATCH", "TRACE", "PURGE", "WEBSOCKET", "get", "put"]
@@ -105,3 +112,45 @@ def test_a_route_begins_with_its_version(api: Client, route: Route) -> None:
 def test_paths(rule: Rule, wire: Client) -> None:
     """The rows of the table."""
     rule.check(wire)
+
+
+# --- What is declared -----------------------------------------------------------------------------
+
+SPECIFICATION = Path(__file__).parents[2] / "docs" / "spec" / "rest-api.md"
+ROW = re.compile(
+    r"^\| `(?P<path>/\S*)`[^|]*\| (?P<methods>[A-Z, ]+) \| "
+    r"(?P<since>1\.\d+)(?: \((?P<later>[A-Z]+): (?P<begins>1\.\d+)\))? \|$",
+    re.MULTILINE,
+)
+
+
+def test_the_routes_are_those_of_the_specification() -> None:
+    """Paths, methods in the order of `Allow`, and first microversions."""
+    specified = {}
+    for row in ROW.finditer(SPECIFICATION.read_text()):
+        since = dict.fromkeys(row["methods"].split(", "), row["since"])
+        if row["later"]:
+            since[row["later"]] = row["begins"]
+        specified[row["path"]] = list(since.items())
+    served = {
+        route.path: [
+            (method, f"1.{operations[0].since}") for method, operations in route.methods.items()
+        ]
+        for route in routes_of([PLACEMENT])
+        if route.path not in OWN
+    }
+    assert len(specified) == 18
+    assert served == specified
+
+
+def test_every_operation_on_the_fleet_has_a_rule() -> None:
+    """An operation without a rule is open to everyone."""
+    without = {
+        namespace.path_of(operation)
+        for namespace in NAMESPACES
+        for operation in namespace.operations
+        if operation.rule is None
+    }
+    assert without == PUBLIC | {"/berth/v1", "/berth/v1/openapi.json"}
+    guarded = {request for guarding in guarding_rules() for request in guarding.requests}
+    assert {("GET", path) for path, rule in PROBES.items() if rule} <= guarded

@@ -140,11 +140,9 @@ def test_a_fault_is_told_as_jsonschema_tells_it(
     [
         [[]] * 100_000,
         "x" * 10**6,
-        {"x" * 10**6: 1},
         {f"x{number}": 1 for number in range(100_000)},
         {UUIDS[0]: CONSUMER | {"mappings": {"a" * 10**6: "x" * 10**6}}},
         {UUIDS[0]: CONSUMER | {"x" * 10**6: 1}},
-        {UUIDS[0]: CONSUMER | {"project_id": "x" * 10**6}},
         {UUIDS[0]: CONSUMER | {"allocations": {UUIDS[0]: {"resources": ["x" * 9] * 10**5}}}},
     ],
 )
