@@ -308,7 +308,7 @@ def test_a_bug_in_the_line_does_not_fail_the_request(
 def test_a_provider_with_many_long_classes_leaves_its_line(service: Service) -> None:
     """Members of an object are cut as the entries of a list are, and counted."""
     names = [f"CUSTOM_{'X' * 230}_{number}" for number in range(300)]
-    tree = {"uuid": WIDE, "name": "x", "traits": names}
+    tree: dict[str, Any] = {"uuid": WIDE, "name": "x", "traits": names}
     for status, total in ((201, 1), (200, 2)):
         tree["inventories"] = {name: {"total": total} for name in names}
         body = {"providers": [tree], "create_names": True}
