@@ -144,7 +144,7 @@ TREES = """
         | 201   | @1.14-1.19
         | 200 _ | @1.20-
     a new provider may say that it has no parent, and have a name of 200 characters
-        POST /resource_providers {name: é*200, parent_provider_uuid: null}
+        POST /resource_providers {name: $(new)é*164, parent_provider_uuid: null}
         200 {parent_provider_uuid: null, ...}
     a new provider needs a parent that exists @1.14-
         POST /resource_providers {name: $new, uuid: $one, parent_provider_uuid: $nowhere}
