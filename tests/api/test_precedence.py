@@ -97,7 +97,7 @@ def test_the_layers_are_passed_from_the_outside_in(
     replace the traits of a provider: provider, generation, names
         PUT /resource_providers/$1/traits {traits: [$CUSTOM_N], seen: $2} => $3
         | $nowhere | 0 | 404 No resource provider with uuid
-        | $host    | 0 | 409 Please update the generation and try again.
+        | $host    | 0 | 409 placement.concurrent_update Please update the generation
         | $host    | 1 | 400 No such trait
     """,
     world=WORLD,
