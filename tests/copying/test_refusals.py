@@ -235,10 +235,3 @@ def test_names_that_mysql_holds_to_be_the_same_are_said_before_anything_is_copie
         )
         refused(source, target, f'resource_providers: .* names "{one}" and "{other}" as equal')
         assert sum(map(len, contents(target).values())) == 0
-
-
-def test_faults_of_the_source_are_told(source: Database, target: Database) -> None:
-    """They are copied, and reported at the end."""
-    run(source, "DELETE FROM consumers WHERE id = 20")
-    outcome = copy_database(source, target, report=lambda *_: None)
-    assert len(outcome.faults) == 1 and contents(target) == contents(source)

@@ -92,19 +92,6 @@ def agent(
     )
 
 
-def test_it_reshapes_at_its_start_and_then_finds_nothing_to_do(stage: Stage) -> None:
-    """Against a real service."""
-    stage.show(BEFORE)
-    client = ReportClient(stage.transport)
-    started = agent(iter([tracker(client, three_guests())]), Night(Woken.BY_TIME))
-    started.start()
-    assert stage.picture() == drawn(AFTER)
-    client.service.requests.clear()
-    started.run()
-    assert set(client.service.requests) == {"GET"}
-    assert started.state.passes == 2
-
-
 def test_it_lets_go_of_the_service_before_each_pause() -> None:
     """It closes the connection, also after a failed start."""
     pauses: list[str] = []
@@ -119,13 +106,6 @@ def test_it_lets_go_of_the_service_before_each_pause() -> None:
     made.start()
     made.run()
     assert pauses == ["let go", "waits"] * 4
-
-
-def test_a_start_that_fails_ends_it() -> None:
-    """As the first document of the specification requires."""
-    failing = agent(iter([Told(BadProviderTree(["total is missing"]))]), Night())
-    with pytest.raises(ComputeError, match="total is missing"):
-        failing.start()
 
 
 def test_a_reshape_that_is_needed_later_waits(

@@ -125,6 +125,7 @@ def test_all_that_is_wrong_is_told_at_once(stage: Stage) -> None:
         (["new_child", "gpu", "nobody"], "No such provider nobody"),
         (["new_child", "numa0", "cn1"], "The name numa0 is that of provider"),
         (["move", "cn1", "numa0"], "cannot be moved below numa0"),
+        (["new_root", "cn9", None], "cn9 needs a uuid"),
         (["no_such_method"], "no_such_method"),
     ],
 )

@@ -146,22 +146,6 @@ def test_a_host_is_put_into_an_aggregate(stage: Stage, client: ReportClient) -> 
         client.aggregate_add_host(None, A)
 
 
-def test_the_client_knows_the_aggregates_that_it_has_changed_itself(
-    stage: Stage, client: ReportClient
-) -> None:
-    """Older reads of the aggregates are repeated."""
-    in_a = drawn(WORLD.replace("COMPUTE_NODE", "COMPUTE_NODE  @A"))
-    for aggregates, picture in (([], drawn(WORLD)), ([A], in_a)):
-        client.set_aggregates_for_provider(None, CN1, aggregates)
-        if aggregates:
-            client.aggregate_remove_host(None, A, "cn1")
-        else:
-            client.aggregate_add_host(None, A, "cn1")
-        assert stage.picture() != picture
-        client.set_aggregates_for_provider(None, CN1, aggregates)
-        assert stage.picture() == picture
-
-
 def test_nobody_loses_his_type(stage: Stage, client: ReportClient) -> None:
     """This client uses microversions without types; the existing type stays."""
     i1 = consumer_uuid("i1")

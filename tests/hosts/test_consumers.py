@@ -70,14 +70,6 @@ def test_who_is_evacuated_holds_of_both_hosts(stage: Stage, client: ConsumerClie
     )
 
 
-def test_what_does_not_fit_is_refused(stage: Stage, client: ConsumerClient) -> None:
-    """And nothing changes."""
-    stage.show(GUEST)
-    with pytest.raises(Refused, match="409"):
-        claim(client, "i2", cn1={"VCPU": 3})
-    assert stage.picture() == drawn(HOSTS + GUEST)
-
-
 class Meddling:
     """A transport that lets another client act before some PUTs of allocations."""
 

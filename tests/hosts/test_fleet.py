@@ -10,10 +10,7 @@ import gc
 import json
 import logging
 import os
-import signal
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
 from types import MappingProxyType
@@ -22,7 +19,7 @@ from typing import Any
 import pytest
 from keystoneauth1.adapter import Adapter
 
-from bench.fleet import consumer_uuid, host_uuid
+from bench.fleet import host_uuid
 from bench.simulated_hosts import (
     CELLS,
     GPU_MODEL,
@@ -45,39 +42,21 @@ from berth.hosts.report_client import ReportClient
 from berth.hosts.service import Answer
 from berth.hosts.transports import let_go, with_token
 from tests.client import Client
-from tests.e2e.serving import Service, serving, wait_until
+from tests.e2e.serving import Service, serving
 
 HOSTS = int(os.environ.get("BERTH_FLEET_HOSTS", "30"))
 
-#: What one vGPU guest of a NUMA node holds.
-HELD = {"VCPU": 2, "MEMORY_MB": 4096}
-
 
 class Site:
-    """A service that can fail and come back, and transports to it."""
+    """A service, and transports to it."""
 
-    def __init__(self, home: Path) -> None:
-        self._home = home
-        self._serving = ExitStack()
-        self.service: Service = self._serving.enter_context(serving(home))
-        self.client = Client.at(self.service.url)
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.client = Client.at(service.url)
 
     def transport(self) -> Adapter:
-        """A connection of its own for a host, which may move allocations with the role `admin`."""
+        """A connection of its own for a host."""
         return with_token(self.service.url, "admin")
-
-    def fall_and_come_back(self) -> None:
-        """Kill the service, and start it again at its address."""
-        os.killpg(self.service.process.pid, signal.SIGKILL)
-        self.service.process.wait()
-        address = f"127.0.0.1:{self.service.port}"
-        self._serving.close()
-        self.service = self._serving.enter_context(serving(self._home, "--bind", address))
-        self.client = Client.at(self.service.url)
-
-    def close(self) -> None:
-        """End it."""
-        self._serving.close()
 
     def get(self, path: str) -> Any:
         """A body at the newest microversion."""
@@ -85,18 +64,12 @@ class Site:
         assert answer.status == HTTPStatus.OK, answer.text
         return answer.json
 
-    def send(self, method: str, path: str, body: object) -> None:
-        """A write that must succeed."""
-        answer = self.client.request(method, path, json=body)
-        assert answer.status < HTTPStatus.BAD_REQUEST, answer.text
-
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A service; each test has hosts of its own in it."""
-    made = Site(tmp_path_factory.mktemp("site"))
-    yield made
-    made.close()
+    with serving(tmp_path_factory.mktemp("site")) as service:
+        yield Site(service)
 
 
 @pytest.fixture(autouse=True)
@@ -122,43 +95,28 @@ def told(what: str, reports: Reports) -> Reports:
 Picture = tuple[str | None, dict[str, tuple[int, int]], frozenset[str]]
 
 
-def expected(host: SimulatedHost, *, with_guests: bool) -> dict[str, Picture]:
+def expected(host: SimulatedHost) -> dict[str, Picture]:
     """A host's providers by name."""
     name = host.node.name
-    is_flat = host.shape is Shape.FLAT
-    gpus = vgpus(CELLS * VGPUS_PER_GPU) if is_flat else {}
-    used = {"VGPU": CELLS} if with_guests and is_flat else {}
-    tree = {name: picture(None, {**ON_ROOT, **gpus}, used, "COMPUTE_NODE")}
+    tree = {name: picture(None, ON_ROOT, "COMPUTE_NODE")}
     for cell in range(CELLS):
         node = cell_name(name, cell)
-        tree[node] = picture(name, ON_CELL, HELD if with_guests else {}, "HW_NUMA_ROOT")
-        if not is_flat:
-            taken = {"VGPU": 1} if with_guests else {}
-            gpu = gpu_name(name, cell)
-            tree[gpu] = picture(node, vgpus(VGPUS_PER_GPU), taken, GPU_MODEL)
+        tree[node] = picture(name, ON_CELL, "HW_NUMA_ROOT")
+        tree[gpu_name(name, cell)] = picture(node, vgpus(VGPUS_PER_GPU), GPU_MODEL)
     return tree
 
 
-def picture(
-    parent: str | None, inventory: Inventory, used: Mapping[str, int], trait: str
-) -> Picture:
-    """One provider."""
+def picture(parent: str | None, inventory: Inventory, trait: str) -> Picture:
+    """One provider, of which nothing is used."""
     room = {name: record["total"] - record.get("reserved", 0) for name, record in inventory.items()}
-    amounts = {name: (amount, used.get(name, 0)) for name, amount in room.items()}
-    return parent, amounts, frozenset({trait, OWNER})
+    return parent, {name: (amount, 0) for name, amount in room.items()}, frozenset({trait, OWNER})
 
 
-def assert_world(
-    site: Site, fleet: SimulatedFleet, shape: Shape, *, with_guests: bool = False
-) -> None:
+def assert_world(site: Site, fleet: SimulatedFleet) -> None:
     """Check that the service has the expected trees."""
-    hosts = [SimulatedHost(number, shape) for number in fleet.numbers]
+    hosts = [SimulatedHost(number, Shape.BY_GPU) for number in fleet.numbers]
     roots = {host.node.uuid for host in hosts}
-    wanted = {
-        name: provider
-        for host in hosts
-        for name, provider in expected(host, with_guests=with_guests).items()
-    }
+    wanted = {name: provider for host in hosts for name, provider in expected(host).items()}
     listed = site.get("/resource_providers")["resource_providers"]
     names = {
         provider["uuid"]: provider["name"]
@@ -183,31 +141,11 @@ def assert_world(
     assert actual == wanted
 
 
-def put_guests(site: Site, fleet: SimulatedFleet) -> None:
-    """Claim for one guest on each NUMA node of each host, with a vGPU on the root."""
-    listed = site.get("/resource_providers")["resource_providers"]
-    uuids = {provider["name"]: provider["uuid"] for provider in listed}
-    for number in fleet.numbers:
-        host = SimulatedHost(number, Shape.FLAT)
-        for consumer, cell in host.guests().items():
-            body = {
-                "allocations": {
-                    host.node.uuid: {"resources": {"VGPU": 1}},
-                    uuids[cell_name(host.node.name, cell)]: {"resources": HELD},
-                },
-                "project_id": "web",
-                "user_id": "alice",
-                "consumer_type": "INSTANCE",
-                "consumer_generation": None,
-            }
-            site.send("PUT", f"/allocations/{consumer}", body)
-
-
 def test_a_fleet_starts_at_once_and_then_sends_no_write(site: Site) -> None:
     """All trees are as expected; afterwards a pass costs a host one request."""
     fleet = SimulatedFleet(HOSTS, site.transport, first=0)
     started = told("the first start", fleet.report(Shape.BY_GPU, startup=True))
-    assert_world(site, fleet, Shape.BY_GPU)
+    assert_world(site, fleet)
     # A look at the tree, at which traits and at which classes there are, and for each of 4 children
     # whether its name is free; 5 providers, each with traits and an inventory; the 3 names of its
     # own that a host may be the first to ask for.
@@ -217,50 +155,6 @@ def test_a_fleet_starts_at_once_and_then_sends_no_write(site: Site) -> None:
     assert steady.writes_count == 0
     again = SimulatedFleet(HOSTS, site.transport, first=0)
     assert told("a second start", again.report(Shape.BY_GPU, startup=True)).writes_count == 0
-
-
-@pytest.mark.thorough
-def test_a_fleet_is_reshaped_at_once(site: Site) -> None:
-    """Every guest keeps its amounts, and each host sends one reshape; a later pass sends
-    nothing."""
-    fleet = SimulatedFleet(HOSTS, site.transport, first=HOSTS)
-    told("flat hosts", fleet.report(Shape.FLAT, startup=True))
-    put_guests(site, fleet)
-    assert_world(site, fleet, Shape.FLAT, with_guests=True)
-    fleet = SimulatedFleet(HOSTS, site.transport, first=HOSTS)
-    told("their reshape", fleet.report(Shape.BY_GPU, startup=True))
-    assert_world(site, fleet, Shape.BY_GPU, with_guests=True)
-    for number in fleet.numbers:
-        for cell in range(CELLS):
-            allocations = site.get(f"/allocations/{consumer_uuid(number * CELLS + cell)}")[
-                "allocations"
-            ]
-            parts = sorted(sorted(part["resources"].items()) for part in allocations.values())
-            assert parts == [sorted(HELD.items()), [("VGPU", 1)]]
-    assert told("after it", fleet.report(Shape.BY_GPU, startup=False)).writes_count == 0
-
-
-@pytest.mark.thorough
-def test_a_fleet_starts_while_the_service_falls(site: Site) -> None:
-    """A host whose requests failed continues, and none gives up."""
-    fleet = SimulatedFleet(HOSTS, site.transport, first=2 * HOSTS)
-    made: list[Reports] = []
-    hosts = threading.Thread(target=lambda: made.append(fleet.report(Shape.BY_GPU, startup=True)))
-    half_done = providers_count(site) + 5 * HOSTS // 2
-    hosts.start()
-    try:
-        wait_until(lambda: providers_count(site) > half_done, "the start to be half done")
-        site.fall_and_come_back()
-    finally:
-        hosts.join()
-    told("a start with a fall", made[0])
-    assert_world(site, fleet, Shape.BY_GPU)
-    assert fleet.report(Shape.BY_GPU, startup=False).writes_count == 0
-
-
-def providers_count(site: Site) -> int:
-    """The number of providers."""
-    return len(site.get("/resource_providers")["resource_providers"])
 
 
 def test_a_host_that_rests_keeps_no_place(site: Site) -> None:

@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from berth import config
-from berth.direct import PlacementDirect
 from berth.hosts.errors import BadConfiguration
 from berth.hosts.migration import Outcome, migrate, undo
 from berth.hosts.plan import Allocations, Plan
@@ -32,7 +30,6 @@ from berth.hosts.undo import (
 )
 from tests.hosts.drivers import GPUHost
 from tests.hosts.hosts import (
-    AFTER,
     BEFORE,
     Falling,
     Interrupted,
@@ -117,21 +114,6 @@ def test_a_node_is_migrated_and_can_be_taken_back(
 
     assert offline.plan(scenario.driver)
     assert stage.picture() == drawn(scenario.after)
-
-
-def test_a_mistake_of_the_driver_is_that_of_its_node(stage: Stage, offline: Offline) -> None:
-    """Any exception of the driver is reported, and the other nodes are migrated."""
-
-    class Clumsy:
-        """A driver that fails for one node."""
-
-        def update_provider_tree(self, tree: object, nodename: str, held: object = None) -> None:
-            """Fail for this node."""
-            if nodename == "cn1":
-                raise LookupError("no such device")
-
-    failed, done = offline.run(Clumsy(), node(), node("cn2"))
-    assert isinstance(failed.error, LookupError) and done.error is None
 
 
 @pytest.mark.parametrize("is_done", [False, True], ids=["not done", "done"])
@@ -304,23 +286,3 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(BadConfiguration, match=r"undo\.jsonl"):
         read_changes(path)
-
-
-@pytest.mark.thorough
-@pytest.mark.engines("postgresql", "mariadb")
-def test_it_is_the_same_on_a_server(database_url: str, tmp_path: Path) -> None:
-    """Scenario A on the other engines: dry run, migration, undo."""
-    conf = config.load([])
-    conf.set_override("connection", database_url, "placement_database")
-    conf.set_override("sync_on_startup", True, "placement_database")
-    with PlacementDirect(conf) as transport:
-        stage = Stage(transport)
-        stage.show(BEFORE)
-        with PlacementDirect(conf, read_only=True) as looking:
-            would = Offline(looking, tmp_path / "none").plan(three_guests(), dry_run=True)
-        assert stage.picture() == drawn(BEFORE)
-        offline = Offline(transport, tmp_path / "undo.jsonl")
-        assert offline.plan(three_guests()) == would
-        assert stage.picture() == drawn(AFTER)
-        assert offline.undo().error is None
-        assert stage.picture() == drawn(BEFORE)

@@ -118,34 +118,6 @@ def test_what_cannot_be_is_told_and_nothing_changes(
     assert stage.picture() == drawn(world)
 
 
-def test_later_than_at_the_start_nothing_moves(stage: Stage) -> None:
-    """A driver that needs a reshape gets an error, and waits for the next start."""
-    stage.show(BEFORE)
-    with pytest.raises(ReshapeNeeded):
-        periodic(ReportClient(stage.transport), three_guests())
-    assert stage.picture() == drawn(BEFORE)
-
-
-def test_an_idle_pass_is_one_look_or_two(stage: Stage) -> None:
-    """One request for the tree. OpenStack Placement is also asked for its sharing providers, if
-    there may be any; berth only every five minutes."""
-    stage.show(AFTER + "    nfs  DISK_GB=100  MISC_SHARES_VIA_AGGREGATE  @A")
-    client = ReportClient(stage.transport)
-    start(client, gpu_host())
-    client.service.requests.clear()
-    start(client, gpu_host())
-    assert client.service.requests == {"GET": 1}
-
-    tree = client.get_provider_tree_and_ensure_root(None, CN1, "cn1")
-    tree.add_aggregates("cn1", aggregate_uuid("A"))
-    client.update_from_provider_tree(None, tree)
-    start(client, gpu_host())
-    client.service.requests.clear()
-    start(client, gpu_host())
-    is_berth = stage.transport.request("/berth/v1", "GET").status_code == 200
-    assert client.service.requests == {"GET": 1 if is_berth else 2}
-
-
 @pytest.mark.parametrize("happens", ["a guest", "a trait", "a guest goes", "a migration begins"])
 def test_somebody_was_quicker(stage: Stage, happens: str) -> None:
     """Scenarios F, F2, F3, F5: a conflict, and nothing changes; after another read it succeeds."""

@@ -18,7 +18,7 @@ from berth.hosts.service import Answer, Transport
 from berth.hosts.tree_watch import TreeWatch
 from berth.store import provider_trees
 from tests.effort import scaled
-from tests.hosts.hosts import AFTER, BEFORE, AsPlacement, node, start, three_guests, tracker
+from tests.hosts.hosts import AsPlacement, node, tracker
 from tests.hosts.stage import Stage, drawn
 from tests.worlds import aggregate_uuid, provider_uuid
 
@@ -128,21 +128,6 @@ def test_a_claim_is_no_conflict_and_is_seen(stage: Stage) -> None:
     assert transport.taken() == [("PUT", 200)]
 
 
-def test_an_edit_of_others_is_kept(stage: Stage) -> None:
-    """An operator gives the host a trait between the read and the write of the agent."""
-    client = ReportClient(stage.transport)
-    reports = tracker(client, Machine())
-    reports.report(node(), startup=True)
-    tree = client.get_provider_tree_and_ensure_root(None, CN1)
-    tree.update_inventory("cn1", {"DISK_GB": {"total": 2000}})
-    stage.trait("cn1_numa0", "CUSTOM_RACK_7")
-    # Of another provider, so the single steps succeed.
-    client.update_from_provider_tree(None, tree)
-    reports.report(node(), startup=False)
-    expected = MACHINE.replace("VCPU=16  HW_NUMA_ROOT", "VCPU=16  CUSTOM_RACK_7  HW_NUMA_ROOT", 1)
-    assert stage.picture() == drawn(expected)
-
-
 def test_a_tree_that_others_edit_before_the_answer_is_read_again(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,20 +151,6 @@ def test_a_tree_that_others_edit_before_the_answer_is_read_again(
     expected = MACHINE.replace("VCPU=16", "VCPU=64")
     expected = expected.replace("VCPU=64  HW_NUMA", "VCPU=64  CUSTOM_RACK_7  HW_NUMA", 1)
     assert stage.picture() == drawn(expected)
-
-
-def test_a_reshape_stays_as_it_is(stage: Stage) -> None:
-    """With what the old routes need; and the pass after it reads the tree once."""
-    stage.show(BEFORE)
-    transport = Logged(stage.transport)
-    client = ReportClient(transport)
-    assert start(client, three_guests()).is_reshape
-    assert ("POST", 204) in transport.taken()
-    assert stage.picture() == drawn(AFTER)
-    start(client, three_guests())
-    assert transport.taken() == [("GET", 200)]
-    start(client, three_guests())
-    assert transport.taken() == [("GET", 304)]
 
 
 def test_a_service_that_is_replaced_while_its_hosts_run(stage: Stage) -> None:
