@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from random import Random
 from typing import Any, Final
 
 import pytest
@@ -23,14 +22,11 @@ import yaml
 
 from berth.cli.agent_endpoint import metrics_served_at
 from berth.hosts import BadProviderTree
-from berth.hosts.agent import Agent, Orders, Woken
 from berth.hosts.agent_report import AgentReport
-from berth.hosts.plan import Plan
-from berth.hosts.tracker import Node
-from berth.hosts.tree_watch import OverFull, TreeView
 from tests.client import Client
 from tests.e2e.serving import PATIENCE, serving, wait_until
 from tests.engines import REQUIRE
+from tests.hosts.test_agent_report import Host, agent_of
 from tests.servers.binaries import find_program
 from tests.servers.ports import free_port
 
@@ -101,10 +97,11 @@ def test_each_alert_fires_where_it_should(rules: Path) -> None:
     for rule in alerts(rules).values():
         assert rule["labels"]["severity"] in ("page", "ticket")
         assert set(rule["annotations"]) == {"summary", "description"}
-    rule_tests = rules.with_suffix(".test.yaml")
-    tested = set(re.findall(r'alertname="(\w+)",alertstate="firing"', rule_tests.read_text()))
+    files = sorted(rules.parent.glob(f"{rules.stem}.*test.yaml"))
+    tests = "".join(file.read_text() for file in files)
+    tested = set(re.findall(r'alertname="(\w+)",alertstate="firing"', tests))
     assert tested == set(alerts(rules))
-    promtool("test", "rules", rule_tests)
+    promtool("test", "rules", *files)
 
 
 def test_the_metrics_are_as_prometheus_would_have_them(client: Client, report: AgentReport) -> None:
@@ -311,44 +308,15 @@ def asked_for(dashboard: Path, rules: Path) -> set[str]:
     return {re.sub(r"(_seconds|_writes)_(bucket|sum|count)$", r"\1", name) for name in asked}
 
 
-class Hosts:
-    """Two nodes: the first is reported and over capacity; the second cannot be reported."""
-
-    def report(self, node: Node, *, startup: bool) -> Plan:
-        """Report that one inventory was sent."""
-        if node.name == "cn2":
-            raise BadProviderTree("cn2 has no name that the service takes")
-        return Plan(inventories={"u": {}})
-
-    def is_reshape_pending(self, node: Node) -> bool:
-        """No."""
-        return False
-
-    def look(self, node: Node, plan: Plan) -> TreeView:
-        """A root with a child, and a provider of others."""
-        return TreeView(providers=2, others=1, over_full=(OverFull("cn1", "VCPU", 6, 4),))
-
-
 @pytest.fixture(scope="module")
 def report() -> AgentReport:
-    """The report of an agent after one pass."""
-    hosts = Hosts()
-    agent = Agent(
-        lambda: Orders(
-            hosts,
-            [Node("u1", "cn1"), Node("u2", "cn2")],
-            interval_s=60.0,
-            start_patience_s=0.0,
-            driver="static",
-            watch=hosts,
-        ),
-        wait=lambda seconds: Woken.TO_STOP,
-        clock=time.monotonic,
-        now=time.time,
-        rng=Random(1),
-    )
+    """The report of an agent after one pass, in which the second of its two nodes failed."""
+    host = Host()
+    host.now = time.time()
+    host.fault, host.without_fault = BadProviderTree(["cn2 has no name"]), "cn1"
+    agent = agent_of(host, "cn1", "cn2")
     agent.start()
-    return AgentReport(agent, Counter(GET=5, PUT=1))
+    return AgentReport(agent, Counter(GET=5, PUT=1), clock=lambda: host.now)
 
 
 @pytest.fixture(scope="module")

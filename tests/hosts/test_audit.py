@@ -62,30 +62,26 @@ def found(stage: Stage) -> Finding:
     return finding
 
 
-def test_a_tree_that_came_into_use_is_left_whole(stage: Stage, undo: UndoFile) -> None:
-    """The scheduler has claimed on it since the check."""
+@pytest.mark.parametrize(
+    ("somebody", "outcome"),
+    [
+        (lambda stage: stage.hold("i1", "gone VCPU=1"), Outcome.CHANGED_SINCE),
+        # Another client has created a child, so there is a host.
+        (lambda stage: stage.make("more", "gone"), Outcome.CHANGED_SINCE),
+        (lambda stage: stage.clear(), Outcome.NOTHING_TO_DO),
+    ],
+    ids=["in use", "grown", "gone"],
+)
+def test_a_tree_that_changed_since_it_was_found_is_left_whole(
+    stage: Stage, undo: UndoFile, somebody: Callable[[Stage], object], outcome: Outcome
+) -> None:
+    """And nothing is noted."""
     finding = found(stage)
-    stage.hold("i1", "gone VCPU=1")
+    somebody(stage)
     before = stage.picture()
-    assert fix(Service(stage.transport), {}, finding, undo) is Outcome.CHANGED_SINCE
+    assert fix(Service(stage.transport), {}, finding, undo) is outcome
     assert stage.picture() == before
     assert read_changes(undo) == []
-
-
-def test_a_tree_that_has_grown_is_left_whole(stage: Stage, undo: UndoFile) -> None:
-    """Another client has created a child, so there is a host."""
-    finding = found(stage)
-    stage.make("more", "gone")
-    before = stage.picture()
-    assert fix(Service(stage.transport), {}, finding, undo) is Outcome.CHANGED_SINCE
-    assert stage.picture() == before
-
-
-def test_a_tree_that_is_gone_already_is_nothing_to_do(stage: Stage, undo: UndoFile) -> None:
-    """Another client has deleted it already."""
-    finding = found(stage)
-    stage.clear()
-    assert fix(Service(stage.transport), {}, finding, undo) is Outcome.NOTHING_TO_DO
 
 
 def test_a_provider_that_goes_while_all_are_read_is_left_out(stage: Stage) -> None:

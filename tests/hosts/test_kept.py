@@ -97,21 +97,6 @@ class Reporter:
         return self._static
 
 
-def reserve(stage: Stage, card: str) -> None:
-    """Reserve the card."""
-    stage.reserve(card, "CUSTOM_CARD", 1)
-
-
-def overcommit(stage: Stage, card: str) -> None:
-    """Set an allocation ratio."""
-    stage.stock(card, "CUSTOM_CARD", total=1, max_unit=1, allocation_ratio=2)
-
-
-def mark(stage: Stage, card: str) -> None:
-    """Add a trait."""
-    stage.trait(card, "CUSTOM_BROKEN_FAN")
-
-
 def group(stage: Stage, card: str) -> None:
     """Add an aggregate."""
     uuid, seen = stage.uuid_of(card), stage.generation_of(card)
@@ -145,18 +130,23 @@ def names(stage: Stage) -> set[str]:
     return {item["name"] for item in stage._get("/resource_providers")["resource_providers"]}
 
 
-#: By setting, what the notice says. A file of the driver static has all amounts, and sets them in
-#: each pass.
-AMOUNTS: Final = {reserve: "1 CUSTOM_CARD reserved", overcommit: "ratio 2.0 of CUSTOM_CARD"}
-OTHERS: Final = {
-    mark: "CUSTOM_BROKEN_FAN",
-    group: f"aggregate {AGGREGATE}",
-    drain: "drain fans",
+#: By what the notice says, the setting. A file of the driver static has all amounts, and sets them
+#: in each pass.
+AMOUNTS: Final[dict[str, Callable[[Stage, str], object]]] = {
+    "1 CUSTOM_CARD reserved": lambda stage, card: stage.reserve(card, "CUSTOM_CARD", 1),
+    "ratio 2.0 of CUSTOM_CARD": lambda stage, card: stage.stock(
+        card, "CUSTOM_CARD", total=1, max_unit=1, allocation_ratio=2
+    ),
+}
+OTHERS: Final[dict[str, Callable[[Stage, str], object]]] = {
+    "CUSTOM_BROKEN_FAN": lambda stage, card: stage.trait(card, "CUSTOM_BROKEN_FAN"),
+    f"aggregate {AGGREGATE}": group,
+    "drain fans": drain,
 }
 CASES: Final = [
     (kind, setting, word)
     for kind in ("linux", "libvirt", "static")
-    for setting, word in (OTHERS if kind == "static" else AMOUNTS | OTHERS).items()
+    for word, setting in (OTHERS if kind == "static" else AMOUNTS | OTHERS).items()
 ]
 
 
@@ -165,7 +155,7 @@ def test_a_setting_is_there_again_with_its_device(
     stage: Stage,
     tmp_path: Path,
     kind: str,
-    setting: Callable[[Stage, str], None],
+    setting: Callable[[Stage, str], object],
     word: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -223,7 +213,7 @@ def test_what_provider_yaml_adds_is_no_setting_and_is_not_offered_meanwhile(
         """
     )
     reporter.report(has_card=True)
-    mark(stage, reporter.card)
+    stage.trait(reporter.card, "CUSTOM_BROKEN_FAN")
     before = settings_of(stage, reporter.card)
     query = "/allocation_candidates?resources=CUSTOM_LICENCE:1"
     assert len(stage._get(query)["allocation_requests"]) == 1

@@ -21,8 +21,8 @@ from tests.nova.oracle import FLAVORS, PROVIDER_FILES, answers
 
 Groups = dict[str, dict[str, list[str]]]
 
-#: One process installs nova and asks it, while the others go on.
-pytestmark = pytest.mark.xdist_group("nova")
+#: One process installs nova, for a minute, and asks it, while the others go on.
+pytestmark = [pytest.mark.xdist_group("nova"), pytest.mark.thorough]
 
 
 #: What an image must have for encrypted memory. nova refuses the flavor with any other.
