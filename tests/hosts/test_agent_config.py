@@ -377,7 +377,7 @@ _ELSEWHERE: Final = r"^[^<]*there is no placement service here: check the URL of
         (Says(404, PAGE), "", Refused, _ELSEWHERE),
         (Says(404, ""), "", Refused, _ELSEWHERE),
         # A provider that is not there is no wrong URL.
-        (Says(404, "{}"), "/x/traits", NotThere, ""),
+        (Says(404, "{}"), "/x/traits", NotThere, "404"),
         # For example a maintenance page of a proxy.
         (Says(200, PAGE), "", Unreachable, "not JSON; check that the URL is that of the placement"),
         (

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 from random import Random
@@ -17,7 +19,7 @@ import msgspec
 import pytest
 import yaml
 
-from berth.hosts import BadProviderTree, drivers
+from berth.hosts import BadProviderTree, HealingNeeded, ReshapeNeeded, drivers
 from berth.hosts.agent_config import read_agent_config
 from berth.hosts.drivers import driver_names, load_driver
 from berth.hosts.drivers.hosts.options import SHARED_CLASSES, MdevRule
@@ -171,33 +173,8 @@ def test_the_files_of_the_page_are_good(tmp_path: Path) -> None:
     assert len(read_declaration(path).providers) == 3
     path.write_text(additions.text)
     assert len(read_additions([path])) == 1
-
-
-@pytest.mark.parametrize(
-    ("entries", "total"),
-    [
-        ("- {I, inventories: {additional: [{CUSTOM_A: {total: 1.0, reserved: 0.0}}]}}", 1),
-        ("- {I, inventories: {additional: [{CUSTOM_A: {total: 1}}, {CUSTOM_A: {total: 2}}]}}", 2),
-        ("- {I, inventories: {additional: [{CUSTOM_A: {total: 3}}]}}\n- {I}", 3),
-        ("- {I, traits: {}}\n- {I, inventories: {additional: [{CUSTOM_A: {total: 4}}]}}", 4),
-        (
-            "- {I, inventories: {additional: [{CUSTOM_A: {total: 5}}]},"
-            " traits: {additional: [CUSTOM_B, CUSTOM_B]}}",
-            5,
-        ),
-    ],
-)
-def test_what_nova_takes_is_taken(
-    tmp_path: Path, entries: str, total: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Whole numbers with a point, what is listed twice, and entries that add nothing; of a newer
-    version, what is known."""
-    path = tmp_path / "a.yaml"
-    text = entries.replace("{I", "{identification: {uuid: $COMPUTE_NODE}")
-    path.write_text(f"{_META.replace('1.0', '1.7')}new: 1\nproviders:\n{text}\n")
-    (addition,) = read_additions([path])
-    assert addition.inventories["CUSTOM_A"]["total"] == total
-    assert "newer than 1.0" in caplog.text
+    path.write_text("meta: {schema_version: '1.7'}\nnew: 1\n" + additions.text.partition("\n")[2])
+    assert len(read_additions([path])) == 1, "of a newer version, what is known"
 
 
 def test_a_change_while_a_file_is_read_is_seen_later(tmp_path: Path) -> None:
@@ -440,3 +417,59 @@ children:
     assert picture(tree) == both
     static("{}")
     assert picture(tree).keys() == alone.keys(), "who it added to cannot be told"
+
+
+# --- `berth.compute`, the former name of `berth.hosts`, for one more release ----------------------
+
+PROGRAM = """
+import berth.compute.drivers.linux as former
+import berth.hosts.drivers.linux as present
+from berth.compute.provider_tree import ProviderTree
+from berth.hosts import provider_tree
+assert former is present
+assert ProviderTree is provider_tree.ProviderTree
+try:
+    import berth.compute.nothing
+except ModuleNotFoundError as error:
+    assert str(error) == "No module named 'berth.hosts.nothing'", error
+else:
+    raise AssertionError
+"""
+
+
+def test_its_modules_are_those_of_the_present_name() -> None:
+    """There is one warning, which names the new one; a module that never was is not found."""
+    done = subprocess.run(
+        [sys.executable, "-W", "always::DeprecationWarning", "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("berth.compute is called berth.hosts now") == 1
+
+
+def test_what_a_driver_calls_truth_is_the_actual_usage() -> None:
+    """As an argument and as an attribute, with a warning for each."""
+    usage = {"guest": {"VGPU": 2}}
+    for signal in (partial(ReshapeNeeded, "the VGPUs move"), HealingNeeded):
+        with pytest.warns(DeprecationWarning, match="`truth` is called `actual_usage` now"):
+            needed: ReshapeNeeded = signal(truth=usage)
+        assert needed.actual_usage == usage
+        with pytest.warns(DeprecationWarning, match="`truth` is called `actual_usage` now"):
+            assert needed.truth == usage
+
+
+def test_a_driver_may_be_registered_under_the_former_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If both names have it, the one under the new name is used."""
+    points = EntryPoints(
+        [
+            EntryPoint("theirs", "berth.hosts.drivers.static:make_driver", drivers.FORMER_GROUP),
+            EntryPoint("static", "json:no_such_function", drivers.FORMER_GROUP),
+            EntryPoint("static", "berth.hosts.drivers.static:make_driver", drivers.GROUP),
+        ]
+    )
+    monkeypatch.setattr(drivers, "entry_points", lambda **params: points.select(**params))
+    assert driver_names() == ["static", "theirs"]
+    for name in driver_names():
+        assert load_driver(name, {"file": "/nowhere.yaml"}) is not None
