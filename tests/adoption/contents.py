@@ -91,13 +91,11 @@ def set_inventories(client: Client, provider: str, **stock: Any) -> None:
 
 
 def set_traits(client: Client, provider: str, *names: str) -> None:
-    """Replace a provider's traits."""
     body = {"traits": list(names)} | _seen(client, provider)
     _done(client.put(f"/resource_providers/{provider}/traits", json=body, version=_V))
 
 
 def set_aggregates(client: Client, provider: str, *uuids: str) -> None:
-    """Replace a provider's aggregates."""
     body = {"aggregates": list(uuids)} | _seen(client, provider)
     _done(client.put(f"/resource_providers/{provider}/aggregates", json=body, version=_V))
 
@@ -110,7 +108,6 @@ def claim(
     *,
     generation: int | None = None,
 ) -> None:
-    """Replace a consumer's allocations."""
     _done(_claim(client, consumer, allocations, project, generation=generation))
 
 

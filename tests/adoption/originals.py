@@ -84,7 +84,6 @@ class Original:
 
     @property
     def folder(self) -> Path:
-        """Its virtual environment."""
         return _folder(self.release)
 
     def manage(self, *arguments: str) -> str:

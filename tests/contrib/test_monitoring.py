@@ -128,7 +128,6 @@ class Prometheus:
         self._url = url
 
     def is_ready(self) -> bool:
-        """Whether it answers."""
         try:
             with urllib.request.urlopen(f"{self._url}/-/ready", timeout=PATIENCE) as answer:
                 return bool(answer.status == 200)

@@ -142,7 +142,6 @@ def nginx_in_front_passes_on_what_matters(running: Running) -> None:
 
 
 def a_waiting_write_is_answered_after_sigterm(running: Running, stopping: str) -> None:
-    """The server then ends."""
     answers: list[int] = []
 
     def write() -> None:

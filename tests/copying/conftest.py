@@ -20,7 +20,6 @@ New = Callable[[str], Database]
 
 @pytest.fixture
 def new(request: pytest.FixtureRequest) -> Iterator[New]:
-    """Makes them."""
     made: list[tuple[Databases, str, Database]] = []
 
     def make(engine: str) -> Database:
@@ -55,5 +54,4 @@ def source(filled: Path, tmp_path: Path) -> Iterator[Database]:
 
 @pytest.fixture
 def target(new: New) -> Database:
-    """An empty SQLite database."""
     return new("sqlite")

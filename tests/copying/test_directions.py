@@ -29,7 +29,6 @@ PAIRS = [
 
 
 def copied(source: Database, target: Database) -> Outcome:
-    """Copy in small chunks."""
     return copy_database(source, target, report=lambda *_: None, chunk_rows=5)
 
 

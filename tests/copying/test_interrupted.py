@@ -88,7 +88,6 @@ def interrupt_at(stage: str) -> Callable[[str, int, int], None]:
 
 
 def interrupted(source: Database, target: Database, stage: str) -> None:
-    """Copy until a stage."""
     with pytest.raises(Interrupted):
         copy_database(source, target, report=interrupt_at(stage), chunk_rows=5)
 

@@ -19,7 +19,6 @@ from tests.store.fleet import add_provider
 
 
 def run(db: Database, *statements: str) -> None:
-    """Change rows directly."""
     db.write(
         lambda tx: [tx.connection.execute(text(statement)) for statement in statements] and None
     )

@@ -30,7 +30,6 @@ class Answer:
         self.text = text
 
     def json(self) -> Any:
-        """The decoded body."""
         return json.loads(self.text)
 
 
@@ -41,7 +40,6 @@ class InProcess:
         self._client = client
 
     def request(self, url: str, method: str, **options: Any) -> Answer:
-        """Send a request."""
         response = self._client.request(
             method,
             url,

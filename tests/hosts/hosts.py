@@ -65,7 +65,6 @@ def start(client: ReportClient, driver: Driver, name: str = "cn1") -> Plan:
 
 
 def periodic(client: ReportClient, driver: Driver, name: str = "cn1") -> Plan:
-    """A later report."""
     return tracker(client, driver).report(node(name), startup=False)
 
 
@@ -78,7 +77,6 @@ class NotFound:
     text += ' be found.", "code": "placement.undefined_code"}]}'
 
     def json(self) -> Any:
-        """The decoded body."""
         return json.loads(self.text)
 
 
@@ -94,7 +92,6 @@ class AsPlacement:
         self.is_one = is_one
 
     def request(self, url: str, method: str, **options: Any) -> Answer:
-        """Send a request."""
         if self.is_one and url.startswith("/berth/"):
             return NotFound()
         return self._transport.request(url, method, **options)

@@ -56,7 +56,6 @@ class RecordedHost:
     huge_kib: dict[int, int] = field(default_factory=dict)
 
     def machine(self) -> Machine:
-        """The capabilities."""
         read = read_capabilities((RECORDED / f"{self.capabilities}.xml").read_text())
         cpus = frozenset(cpu for cell in read.cells for cpu in cell.cpus)
         online = cpus - self.resting_on.keys()
@@ -77,7 +76,6 @@ class RecordedHost:
         )
 
     def devices(self) -> NodeDevices:
-        """The node devices."""
         read = [device for text in self.node_devices for device in read_node_device(text)]
         return NodeDevices(
             [device for device in read if isinstance(device, MdevParent)],
@@ -86,7 +84,6 @@ class RecordedHost:
         )
 
     def guests(self) -> list[Guest]:
-        """The domains."""
         return [read_guest(text, is_running=is_running) for text, is_running in self.domains]
 
     def disk_gib(self, directory: Path) -> int:

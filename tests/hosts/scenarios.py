@@ -37,7 +37,6 @@ class StandardClass:
     def update_provider_tree(
         self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
     ) -> None:
-        """Rename CUSTOM_PGPU to PGPU."""
         root = provider_tree.data(nodename)
         if "CUSTOM_PGPU" not in root.inventory:
             return

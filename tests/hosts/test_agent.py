@@ -45,7 +45,6 @@ class Told:
         return Plan()
 
     def is_reshape_pending(self, node: Node) -> bool:
-        """Never."""
         return False
 
 
@@ -57,12 +56,10 @@ class Night:
         self.slept: list[float] = []
 
     def __call__(self, seconds: float) -> Woken:
-        """Sleep until woken."""
         self.slept.append(seconds)
         return next(self._woken)
 
     def clock(self) -> float:
-        """The total time slept."""
         return sum(self.slept)
 
 
@@ -380,7 +377,6 @@ def test_the_pauses_of_a_report_double_up_to_a_quarter_of_a_minute(stage: Stage)
         """A driver whose host does not answer."""
 
         def update_provider_tree(self, tree: object, nodename: str, held: object = None) -> None:
-            """Fail."""
             raise Unreachable("no answer")
 
     longest = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0)

@@ -359,11 +359,9 @@ class Says:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def request(self, url: str, method: str, **options: Any) -> Answer:
-        """Return the response."""
         return self
 
     def json(self) -> Any:
-        """The decoded body."""
         return json.loads(self.text)
 
 

@@ -51,7 +51,6 @@ class Host:
 
 @pytest.fixture
 def host() -> Host:
-    """A host without problems."""
     return Host()
 
 

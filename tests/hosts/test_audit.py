@@ -50,7 +50,6 @@ def _gone(stage: Stage) -> None:
 
 @pytest.fixture
 def undo(tmp_path: Path) -> UndoFile:
-    """An empty file."""
     file = UndoFile(tmp_path / "undo")
     file.create()
     return file

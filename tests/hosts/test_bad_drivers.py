@@ -77,7 +77,6 @@ class Nonsense:
     def edit(
         self, tree: ProviderTree, allocations: Allocations, name: str, *arguments: Any
     ) -> None:
-        """One step."""
         if name == "held":
             consumer, provider, resources = arguments
             if provider is None:
@@ -200,7 +199,6 @@ class Anything(Nonsense):
     def edit(
         self, tree: ProviderTree, allocations: Allocations, name: str, *arguments: Any
     ) -> None:
-        """One step."""
         if name != "swap":
             with suppress(ValueError):
                 super().edit(tree, allocations, name, *arguments)

@@ -78,7 +78,6 @@ class Meddling:
         self._meddle = [*meddle]
 
     def request(self, url: str, method: str, **options: Any) -> Answer:
-        """Send a request."""
         if method == "PUT" and self._meddle:
             self._meddle.pop(0)()
         return self._transport.request(url, method, **options)

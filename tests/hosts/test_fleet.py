@@ -185,11 +185,9 @@ class Busy:
     text = '{"errors": [{"code": "placement.overloaded", "detail": "It is busy."}]}'
 
     def json(self) -> Any:
-        """The decoded body."""
         return json.loads(self.text)
 
     def request(self, url: str, method: str, **options: Any) -> Answer:
-        """Answer 503."""
         return self
 
 

@@ -37,7 +37,6 @@ class Unreadable(RecordedHost):
     """A host whose libvirt does not answer."""
 
     def machine(self) -> Machine:
-        """Fail."""
         raise HostUnreadable("libvirt: no connection")
 
 
@@ -98,14 +97,12 @@ class Reporter:
 
 
 def group(stage: Stage, card: str) -> None:
-    """Add an aggregate."""
     uuid, seen = stage.uuid_of(card), stage.generation_of(card)
     body = {"aggregates": [AGGREGATE], "resource_provider_generation": seen}
     stage._send("PUT", f"/resource_providers/{uuid}/aggregates", body)
 
 
 def drain(stage: Stage, card: str) -> None:
-    """Drain it."""
     stage._send("PUT", "/berth/v1/drains/fans", {"providers": [card], "reason": "fans"})
 
 
@@ -126,7 +123,6 @@ def settings_of(stage: Stage, card: str) -> object:
 
 
 def names(stage: Stage) -> set[str]:
-    """The providers."""
     return {item["name"] for item in stage._get("/resource_providers")["resource_providers"]}
 
 

@@ -74,15 +74,12 @@ class Connection:
         self.baselineCPU: Callable[[list[str], int], str] = lambda cpus, flags: WHOLE_CPU
 
     def isAlive(self) -> int:
-        """True."""
         return 1
 
     def getCapabilities(self) -> str:
-        """Two sockets."""
         return CAPABILITIES
 
     def getCPUMap(self) -> tuple[int, list[bool], int]:
-        """All CPUs are online."""
         return 32, [True] * 32, 32
 
     def getInfo(self) -> list[str | int]:
@@ -90,11 +87,9 @@ class Connection:
         return ["x86_64", 65536]
 
     def listAllDevices(self, flags: int) -> list[Named]:
-        """All of them."""
         return self.devices
 
     def listAllDomains(self) -> list[Named]:
-        """All of them."""
         return self.domains
 
     def close(self) -> None:
@@ -103,7 +98,6 @@ class Connection:
 
 @pytest.fixture
 def connection() -> Connection:
-    """A connection that works."""
     return Connection()
 
 

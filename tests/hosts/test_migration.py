@@ -72,7 +72,6 @@ class Offline:
         return read_changes(self.notes.path) if self.notes.path else []
 
     def undo(self) -> Outcome:
-        """Undo the only change."""
         (outcome,) = self.undo_all()
         return outcome
 

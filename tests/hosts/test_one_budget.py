@@ -80,7 +80,6 @@ def held_of(tree: ProviderTree, amounts: Amounts) -> Allocations:
 
 
 def amounts_in(tree: ProviderTree, allocations: Allocations) -> Amounts:
-    """What all consumers have."""
     sums: Counter[tuple[str, str]] = Counter()
     for body in allocations.values():
         for (uuid, cls), amount in amounts_of(body).items():
@@ -169,12 +168,10 @@ class Form:
 
 
 def whole(name: str) -> Form:
-    """The physical function."""
     return Form({"pci": [{"device": "10de:1eb8", "resource_class": name}]})
 
 
 def functions(name: str) -> Form:
-    """The virtual functions."""
     return Form({"pci": [{"functions_of": CARD, "resource_class": name}]})
 
 

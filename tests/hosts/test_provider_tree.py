@@ -40,7 +40,6 @@ def tree() -> ProviderTree:
 
 
 def names(tree: ProviderTree, uuids: list[str]) -> list[str]:
-    """The names of providers."""
     return [tree.data(uuid).name for uuid in uuids]
 
 
@@ -212,7 +211,6 @@ class Forests(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(NAMES), uuid=st.sampled_from(UUIDS), generation=GENERATIONS)
     def new_root(self, name: str, uuid: str, generation: int | None) -> None:
-        """Create a root."""
         is_possible = self.is_new(name, uuid)
         self.expect(is_possible, "new_root", name, uuid, generation)
         if is_possible:
@@ -220,7 +218,6 @@ class Forests(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(NAMES), parent=KEYS, uuid=st.sampled_from(UUIDS), seen=GENERATIONS)
     def new_child(self, name: str, parent: str, uuid: str, seen: int | None) -> None:
-        """Create a child."""
         above = self.find(parent)
         is_possible = above is not None and self.is_new(name, uuid)
         self.expect(is_possible, "new_child", name, parent, uuid, seen)

@@ -62,7 +62,6 @@ def guest(stage: Stage) -> Stage:
 
 
 def look(client: ReportClient) -> ProviderTree:
-    """Read the host's tree."""
     return client.get_provider_tree_and_ensure_root(None, CN1)
 
 
@@ -473,12 +472,10 @@ class Old:
         text = "Unacceptable version header: 1.30"
 
         def json(self) -> Any:
-            """The body."""
             error = {"detail": self.text, "max_version": "1.29", "min_version": "1.0"}
             return {"errors": [error]}
 
     def request(self, url: str, method: str, **options: Any) -> Answer:
-        """Refuse newer microversions."""
         assert options["microversion"] == "1.30"
         return self.Answer()
 

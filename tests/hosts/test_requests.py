@@ -169,7 +169,6 @@ class Processors:
     def update_provider_tree(
         self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
     ) -> None:
-        """Report their number."""
         provider_tree.update_inventory(nodename, {"VCPU": {"total": self.total}})
 
 

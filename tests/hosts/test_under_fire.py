@@ -176,7 +176,6 @@ class Fire:
 
 @contextmanager
 def host_process(url: str) -> Iterator[subprocess.Popen[str]]:
-    """The process of `tests/hosts/under_fire.py`."""
     with subprocess.Popen(
         [sys.executable, "-m", "tests.hosts.under_fire", url],
         cwd=Path(__file__).parents[2],

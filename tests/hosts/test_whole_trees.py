@@ -37,7 +37,6 @@ class Logged:
         self.seen: list[tuple[str, int]] = []
 
     def request(self, url: str, method: str, **options: Any) -> Answer:
-        """Send a request."""
         answer = self._transport.request(url, method, **options)
         self.seen.append((method, answer.status_code))
         return answer

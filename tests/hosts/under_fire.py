@@ -101,7 +101,6 @@ class Announced:
         self._transport = transport
 
     def request(self, url: str, method: str, **options: Any) -> Answer:
-        """Send a request."""
         if method != "GET":
             print(WRITES, flush=True)
         return self._transport.request(url, method, **options)
