@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +16,8 @@ from berth.edge.app import create_app
 from berth.index import Index
 from berth.store.engine.opening import DatabaseOptions, open_database
 from tests.client import NOTHING, Client
-from tests.hosts.hosts import AsPlacement
+from tests.hosts.hosts import Answered, AsPlacement
 from tests.hosts.stage import Stage
-
-
-class Answer:
-    """A response, as the report client sees it."""
-
-    def __init__(self, status: int, headers: Mapping[str, str], text: str) -> None:
-        self.status_code = status
-        self.headers = headers
-        self.text = text
-
-    def json(self) -> Any:
-        return json.loads(self.text)
 
 
 class InProcess:
@@ -39,7 +26,7 @@ class InProcess:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    def request(self, url: str, method: str, **options: Any) -> Answer:
+    def request(self, url: str, method: str, **options: Any) -> Answered:
         response = self._client.request(
             method,
             url,
@@ -48,7 +35,7 @@ class InProcess:
             version=options.get("microversion"),
         )
         named = CaseInsensitiveDict(response.headers.pairs)
-        return Answer(response.status, named, response.text)
+        return Answered(response.status, response.text, named)
 
 
 @pytest.fixture(scope="session")

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 from keystoneauth1 import exceptions
 
@@ -68,16 +69,43 @@ def periodic(client: ReportClient, driver: Driver, name: str = "cn1") -> Plan:
     return tracker(client, driver).report(node(name), startup=False)
 
 
-class NotFound:
-    """How OpenStack Placement answers for a path that it does not have."""
+@dataclass(frozen=True)
+class Answered:
+    """A response, as the report client sees it."""
 
-    status_code = 404
-    headers: Mapping[str, str] = {}
-    text = '{"errors": [{"status": 404, "title": "Not Found", "detail": "The resource could not'
-    text += ' be found.", "code": "placement.undefined_code"}]}'
+    status_code: int
+    text: str
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     def json(self) -> Any:
         return json.loads(self.text)
+
+
+#: How OpenStack Placement answers for a path that it does not have.
+NOT_FOUND: Final = Answered(
+    404,
+    '{"errors": [{"status": 404, "title": "Not Found", "detail": "The resource could not be found.'
+    '", "code": "placement.undefined_code"}]}',
+)
+
+
+class Meanwhile:
+    """A transport; another client acts before one of its requests, once.
+
+    Args:
+        request: its beginning: "PUT /traits".
+    """
+
+    def __init__(self, transport: Transport, request: str, somebody: Callable[[], object]) -> None:
+        self._transport = transport
+        self._before: str | None = request
+        self._somebody = somebody
+
+    def request(self, url: str, method: str, **options: Any) -> Answer:
+        if self._before is not None and f"{method} {url}".startswith(self._before):
+            self._before = None
+            self._somebody()
+        return self._transport.request(url, method, **options)
 
 
 class AsPlacement:
@@ -93,7 +121,7 @@ class AsPlacement:
 
     def request(self, url: str, method: str, **options: Any) -> Answer:
         if self.is_one and url.startswith("/berth/"):
-            return NotFound()
+            return NOT_FOUND
         return self._transport.request(url, method, **options)
 
 

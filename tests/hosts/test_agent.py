@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from keystoneauth1 import exceptions
-from requests import Response
 
 from berth.hosts import BadProviderTree
 from berth.hosts.agent import Agent, Orders, Reporter, Woken
@@ -22,7 +21,7 @@ from berth.hosts.report_client import ReportClient
 from berth.hosts.service import Answer, Transport
 from berth.hosts.tracker import Node, Tracker
 from tests.hosts.drivers import GPUHost
-from tests.hosts.hosts import AFTER, BEFORE, gpu_host, node, three_guests, tracker
+from tests.hosts.hosts import AFTER, BEFORE, Answered, gpu_host, node, three_guests, tracker
 from tests.hosts.stage import Stage, drawn
 
 INTERVAL_S = 60.0
@@ -175,10 +174,7 @@ class Failing:
         for beginning, times in self._times.items():
             if times and f"{method} {url}".startswith(beginning):
                 self._times[beginning] -= 1
-                failed = Response()
-                failed.status_code = 500
-                failed._content = b'{"errors": [{"detail": "Deadlock found"}]}'
-                return failed
+                return Answered(500, '{"errors": [{"detail": "Deadlock found"}]}')
         return self._transport.request(url, method, **options)
 
 

@@ -9,9 +9,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 from typing import Any, Final
@@ -37,6 +35,7 @@ from berth.hosts.transports import of_service, with_token
 from berth.hosts.undo import new_undo_path
 from berth.hosts.undo_file import UndoFile
 from berth.hosts.whole_files import replace_file
+from tests.hosts.hosts import Answered
 from tests.servers.ports import free_port
 
 UUID = "6f1c2d5e-3a41-4f58-9a3c-0d6f0e9b7a10"
@@ -350,19 +349,11 @@ def test_no_link_in_an_agents_folder_leads_elsewhere(
 PAGE = "<!DOCTYPE html><html><head><title>Log in</title></head><body>Please</body></html>"
 
 
-@dataclass(frozen=True, slots=True)
-class Says:
+class Says(Answered):
     """A transport with one response to any request, which is that response too."""
-
-    status_code: int
-    text: str
-    headers: Mapping[str, str] = field(default_factory=dict)
 
     def request(self, url: str, method: str, **options: Any) -> Answer:
         return self
-
-    def json(self) -> Any:
-        return json.loads(self.text)
 
 
 _ELSEWHERE: Final = r"^[^<]*there is no placement service here: check the URL of the service$"

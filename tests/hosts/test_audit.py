@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from berth.hosts.audit import Finding, Known, find, read_world
 from berth.hosts.audit.undo import Outcome, fix, read_changes, restore
-from berth.hosts.service import Answer, Service, Transport
+from berth.hosts.service import Service
 from berth.hosts.undo_file import UndoFile
+from tests.hosts.hosts import Meanwhile
 from tests.hosts.stage import Stage, consumer_uuid, drawn
 from tests.worlds import provider_uuid
 
@@ -21,22 +21,6 @@ GONE = """
       gone-gpu  VGPU=4  CUSTOM_GOLD
         gone-vf  SRIOV_NET_VF=2
 """
-
-
-class Meanwhile:
-    """A transport; another client acts before one of its requests, once."""
-
-    def __init__(self, transport: Transport, request: str, somebody: Callable[[], object]) -> None:
-        self._transport = transport
-        self._before = request
-        self._somebody = somebody
-
-    def request(self, url: str, method: str, **options: Any) -> Answer:
-        """Send a request, after the other client's."""
-        if f"{method} {url}" == self._before:
-            self._before = ""
-            self._somebody()
-        return self._transport.request(url, method, **options)
 
 
 SERVICES = ["berth"]

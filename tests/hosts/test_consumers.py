@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from requests import Response
 
 from berth.hosts import Conflict
 from berth.hosts.consumers import ConsumerClient
 from berth.hosts.errors import NotHeld, Refused
 from berth.hosts.service import Answer, Service, Transport
+from tests.hosts.hosts import Answered, Meanwhile
 from tests.hosts.stage import Stage, consumer_uuid, drawn
 from tests.worlds import provider_uuid
 
@@ -70,23 +69,10 @@ def test_who_is_evacuated_holds_of_both_hosts(stage: Stage, client: ConsumerClie
     )
 
 
-class Meddling:
-    """A transport that lets another client act before some PUTs of allocations."""
-
-    def __init__(self, transport: Transport, *meddle: Callable[[], object]) -> None:
-        self._transport = transport
-        self._meddle = [*meddle]
-
-    def request(self, url: str, method: str, **options: Any) -> Answer:
-        if method == "PUT" and self._meddle:
-            self._meddle.pop(0)()
-        return self._transport.request(url, method, **options)
-
-
 def test_a_consumer_that_changed_is_a_conflict(stage: Stage, client: ConsumerClient) -> None:
     """Only the caller knows what to do then."""
     stage.show(GUEST)
-    meddling = Meddling(stage.transport, lambda: stage.hold("i1", "cn2 VCPU=4"))
+    meddling = Meanwhile(stage.transport, "PUT", lambda: stage.hold("i1", "cn2 VCPU=4"))
     with pytest.raises(Conflict):
         claim(ConsumerClient(Service(meddling)), "i1", cn2={"VCPU": 1})
     assert stage.picture() == drawn(HOSTS + "    i1: cn2 VCPU=4")
@@ -98,7 +84,9 @@ def test_adding_and_taking_look_again_at_a_consumer_that_changed(
     """Both change the current allocations instead of replacing them."""
     stage.show(GUEST)
     meddling = ConsumerClient(
-        Service(Meddling(stage.transport, lambda: stage.hold("i1", "cn1 VCPU=1, gpu VGPU=2")))
+        Service(
+            Meanwhile(stage.transport, "PUT", lambda: stage.hold("i1", "cn1 VCPU=1, gpu VGPU=2"))
+        )
     )
     more = {provider_uuid("cn1"): {"VCPU": 2}, provider_uuid("nfs"): {"DISK_GB": 1}}
     meddling.add_resources_to_instance_allocation(None, consumer_uuid("i1"), more)
@@ -173,7 +161,7 @@ def test_who_has_gone_meanwhile_is_no_fault(stage: Stage) -> None:
     path = f"/resource_providers/{provider_uuid('cn2')}/allocations"
     allocations = Service(stage.transport).get(path)["allocations"]
     _, second = ({consumer_uuid(name): name for name in ("i1", "i2")}[uuid] for uuid in allocations)
-    meddling = Meddling(stage.transport, lambda: stage.hold(second, ""))
+    meddling = Meanwhile(stage.transport, "PUT", lambda: stage.hold(second, ""))
     client = ConsumerClient(Service(meddling))
     client.delete_resource_provider(None, provider_uuid("cn2"), cascade=True)
     assert "cn2" not in stage.picture()
@@ -191,10 +179,8 @@ class Busy:
         if method == "GET" or url in self.refused:
             return self._transport.request(url, method, **options)
         self.refused.add(url)
-        answer = Response()
-        answer.status_code = 409
-        answer._content = b'{"errors": [{"code": "placement.concurrent_update", "detail": ""}]}'
-        return answer
+        error = '{"code": "placement.concurrent_update", "detail": ""}'
+        return Answered(409, f'{{"errors": [{error}]}}')
 
 
 def test_who_lost_a_race_for_a_provider_sends_again(stage: Stage) -> None:

@@ -7,13 +7,11 @@
 from __future__ import annotations
 
 import gc
-import json
 import logging
 import os
 from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -43,6 +41,7 @@ from berth.hosts.service import Answer
 from berth.hosts.transports import let_go, with_token
 from tests.client import Client
 from tests.e2e.serving import Service, serving
+from tests.hosts.hosts import Answered
 
 HOSTS = int(os.environ.get("BERTH_FLEET_HOSTS", "30"))
 
@@ -178,30 +177,24 @@ def connections_count(site: Site) -> int:
 
 
 class Busy:
-    """A service that answers 503 to everything."""
+    """A service that answers 503 to everything, and says for how long."""
 
-    status_code = 503
-    headers = MappingProxyType({"retry-after": "3"})
-    text = '{"errors": [{"code": "placement.overloaded", "detail": "It is busy."}]}'
-
-    def json(self) -> Any:
-        return json.loads(self.text)
+    def __init__(self, asked: str) -> None:
+        self._asked = asked
 
     def request(self, url: str, method: str, **options: Any) -> Answer:
-        return self
+        error = '{"code": "placement.overloaded", "detail": "It is busy."}'
+        return Answered(503, f'{{"errors": [{error}]}}', {"retry-after": self._asked})
 
 
 @pytest.mark.parametrize(
     ("asked", "least"), [("3", 3), ("86400", 60), ("Mon, 23 Nov 2026 12:00:00 GMT", 1), ("", 1)]
 )
-def test_a_busy_service_is_left_alone_for_as_long_as_it_asks(
-    asked: str, least: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_busy_service_is_left_alone_for_as_long_as_it_asks(asked: str, least: int) -> None:
     """At most for a minute, for a second if it names no time, and longer each time; not beyond its
     patience: then the service counts as unreachable."""
-    monkeypatch.setattr(Busy, "headers", MappingProxyType({"retry-after": asked}))
     pauses: list[float] = []
-    client = ReportClient(Busy(), pause=pauses.append)
+    client = ReportClient(Busy(asked), pause=pauses.append)
     with pytest.raises(Unreachable, match=r"^GET /resource_providers.* 503: It is busy\.$"):
         client.get_provider_by_name(None, "cn1")
     assert client.service.put_off == len(pauses) == client.service.requests["GET"] - 1

@@ -5,9 +5,9 @@ since, an update is a conflict. And its methods for programs like nova.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable
 from threading import Thread
-from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -23,11 +23,13 @@ from berth.hosts.errors import (
 )
 from berth.hosts.provider_tree import ProviderTree
 from berth.hosts.report_client import ReportClient
-from berth.hosts.service import MOVING_VERSION, provider_path
+from berth.hosts.service import MOVING_VERSION, Answer, provider_path
 from tests.hosts.hosts import (
     BEFORE,
+    Answered,
     AsPlacement,
     Falling,
+    Meanwhile,
     gpu_host,
     lost_connection,
     node,
@@ -36,7 +38,6 @@ from tests.hosts.hosts import (
     tracker,
 )
 from tests.hosts.stage import Stage, consumer_uuid, drawn
-from tests.hosts.test_audit import Meanwhile
 from tests.worlds import aggregate_uuid, provider_uuid
 
 CN1 = provider_uuid("cn1")
@@ -464,20 +465,10 @@ def test_a_reshape_keeps_types(stage: Stage) -> None:
 class Old:
     """A service whose newest microversion is 1.29."""
 
-    class Answer:
-        """The response of OpenStack Placement to an unknown microversion."""
-
-        status_code = 406
-        headers: Mapping[str, str] = MappingProxyType({})
-        text = "Unacceptable version header: 1.30"
-
-        def json(self) -> Any:
-            error = {"detail": self.text, "max_version": "1.29", "min_version": "1.0"}
-            return {"errors": [error]}
-
     def request(self, url: str, method: str, **options: Any) -> Answer:
         assert options["microversion"] == "1.30"
-        return self.Answer()
+        error = {"detail": "Unacceptable version header: 1.30", "max_version": "1.29"}
+        return Answered(406, json.dumps({"errors": [{**error, "min_version": "1.0"}]}))
 
 
 def test_a_service_that_is_too_old_is_named_as_that() -> None:
