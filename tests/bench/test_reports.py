@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from bench.charts import Bars, Line, Panel, Row, bar_chart, line_chart, panel_chart
 from bench.engine_targets import engine_verdicts
 from bench.growth import growths
 from bench.node_loss import Story, samples_of
@@ -37,7 +35,6 @@ from bench.scaling_tables import (
 )
 from bench.targets import verdicts
 
-NAMESPACE = {"svg": "http://www.w3.org/2000/svg"}
 OURS = Result(
     scenario="flat", fleet="flat", size=1000, case="all match, limit 10", server="berth", median=2.0
 )
@@ -187,39 +184,3 @@ def test_a_run_leaves_its_pages_and_can_be_read_again(tmp_path: Path) -> None:
     assert "### postgresql" in page
     assert "50 × (500 and 10.0 a second)" in page
     assert (tmp_path / "engines" / "results.json").exists()
-
-
-def test_charts() -> None:
-    """Equal factors are equal distances; bars of a panel begin at zero, in proportion to the
-    longest; a missing value has no bar; and nothing leaves the picture."""
-    lines = [Line("a & b", [(1, 2), (10, 20), (100, 200)])]
-    picture = ElementTree.fromstring(line_chart("a <title>", lines, x_name="x", y_name="y"))
-    circles = picture.findall("svg:circle", NAMESPACE)
-    xs, ys = ([float(circle.attrib[axis]) for circle in circles] for axis in ("cx", "cy"))
-    assert abs((xs[1] - xs[0]) - (xs[2] - xs[1])) < 0.2
-    assert abs((ys[1] - ys[0]) - (ys[2] - ys[1])) < 0.2
-    assert xs[0] < xs[1] and ys[0] > ys[1]
-    values = [Bars("a", (0.02, 99_000)), Bars("b", (3, None))]
-    assert len(_bars(bar_chart("t", ("berth", "original"), values, unit="ms"))) == 3
-    panels = [
-        Panel("many", [Row("x", [(0, 300), (1, 100)], "400"), Row("y", [(1, 200)], "200")]),
-        Panel("few", [Row("x", [(0, 2)], "2"), Row("none", [(0, 0)], "0")]),
-    ]
-    bars = _bars(panel_chart("t", ("a <b>", "c"), panels))
-    x, width = ([float(bar.attrib[name]) for bar in bars] for name in ("x", "width"))
-    assert [round(each / width[3], 2) for each in width] == [0.75, 0.25, 0.5, 1, 0]
-    assert x == [x[0], x[0] + width[0], x[0], x[0], x[0]]
-    assert [bar.attrib["class"] for bar in bars] == ["f0", "f1", "f1", "f0", "f0"]
-
-
-def _bars(text: str) -> list[ElementTree.Element]:
-    """The bars of a chart, without those of its legend; they are inside the picture."""
-    picture = ElementTree.fromstring(text)
-    bars = [one for one in picture.findall("svg:rect", NAMESPACE) if "y" in one.attrib][2:]
-    width, height = float(picture.attrib["width"]), float(picture.attrib["height"])
-    for bar in bars:
-        assert float(bar.attrib["x"]) + float(bar.attrib["width"]) < width
-        assert float(bar.attrib["y"]) + float(bar.attrib["height"]) < height
-    texts = picture.findall("svg:text", NAMESPACE)
-    assert max(float(each.attrib["y"]) for each in texts) < height
-    return bars

@@ -12,7 +12,6 @@ from tests.api.claims import consumer
 from tests.client import Client
 from tests.e2e.serving import Service
 from tests.page.browser import Browser
-from tests.page.polls import known_to
 from tests.page.services import emptied
 from tests.world_over_http import built_over_http
 from tests.worlds import aggregate_uuid, provider_uuid, world
@@ -54,11 +53,6 @@ def claimed(api: Client, host: str, user: str) -> str:
 def value(browser: Browser, label: str) -> str:
     """What a field contains."""
     return browser.labelled(label).get_attribute("value") or ""
-
-
-def rows(browser: Browser) -> list[str]:
-    """The rows that a list shows."""
-    return [row.text for row in browser.all("tbody tr") if row.is_displayed()]
 
 
 def confirm(browser: Browser) -> None:
@@ -181,21 +175,6 @@ def test_an_aggregate_is_labelled(browser: Browser, service: Service, own: Clien
     browser.click("dialog button", "Cancel")
 
 
-def test_a_list_is_narrowed_by_its_address(browser: Browser, service: Service, own: Client) -> None:
-    """Also after it was read again."""
-    uuids = [claimed(own, "cn2", user) for user in ("alice", "bob")]
-    for uuid in uuids:
-        assert own.put(f"/berth/v1/leases/{uuid}", json={"seconds": 600}).status in (200, 201)
-    browser.open(service.url, "#/leases?filter=alice")
-    browser.until(lambda: len(rows(browser)) == 1 or None, "one row is left")
-    assert "alice" in rows(browser)[0]
-    browser.click("tbody button", "End…")
-    confirm(browser)
-    browser.until(lambda: rows(browser) == [] or None, "it was read again")
-    for uuid in uuids:
-        own.delete(f"/allocations/{uuid}")
-
-
 def test_a_flavor_is_stored_and_counted(browser: Browser, service: Service, own: Client) -> None:
     """With its preview."""
     for each in own.get("/berth/v1/flavors").json["flavors"]:
@@ -237,37 +216,6 @@ def test_a_lease_is_given_renewed_and_ended(
         lambda: uuid not in own.get("/berth/v1/leases").text or None, "the lease has ended"
     )
     own.delete(f"/allocations/{uuid}")
-
-
-def test_what_is_open_outlives_a_change(browser: Browser, service: Service, own: Client) -> None:
-    """On a host: the focus, and the JSON, which shows the change. A consumer is read again only for
-    a change of its own hosts."""
-    first, others = claimed(own, "cn1", "alice"), []
-    browser.open(service.url, "#/hosts/cn1")
-    browser.click("details summary", "JSON")
-    link = browser.find("tbody a", first)
-    browser.script("arguments[0].focus()", link)
-    others.append(claimed(own, "cn1", "bob"))
-    browser.find("tbody a", others[0])
-    browser.find("details[open] pre", '"VCPU": 2')
-    assert browser.focused == link
-    browser.visit(f"#/consumers/{first}")
-    assert browser.table("What it holds") == [["cn1", "cn1", "VCPU 1"]]
-    with known_to(browser):
-        others.append(claimed(own, "cn3", "carol"))
-    read = [sent.url for sent in browser.requests() if sent.url.endswith(f"/consumers/{first}")]
-    assert len(read) == 1
-    with known_to(browser):
-        others.append(claimed(own, "cn1", "dave"))
-    browser.until(
-        lambda: (
-            sum(sent.url.endswith(f"/consumers/{first}") for sent in browser.requests()) == 2
-            or None
-        ),
-        "it is read again",
-    )
-    for uuid in (first, *others):
-        assert own.delete(f"/allocations/{uuid}").status == 204
 
 
 def test_a_change_is_made_by_the_keyboard(browser: Browser, service: Service, own: Client) -> None:

@@ -93,21 +93,6 @@ def has_tabs(browser: Browser, count: int) -> bool | None:
     return len(browser.driver.window_handles) == count or None
 
 
-def test_the_map_is_moved_by_keys(browser: Browser, demo: Service) -> None:
-    """Arrows move it, + makes its tiles larger, 0 shows everything again."""
-    browser.open(demo.url, "#/fleet?by=")
-    browser.find(".light", "Live")
-    before = len(browser.drawn_tiles(step=20))
-    browser.script("document.querySelector('canvas.map').focus()")
-    browser.press(*"+++++")
-    browser.until(lambda: len(browser.tiles(step=20)) < before / 2 or None, "tiles are larger")
-    near = set(browser.tiles(step=20))
-    browser.press(*[Keys.ARROW_RIGHT] * 6)
-    browser.until(lambda: set(browser.tiles(step=20)) != near or None, "the map moved")
-    browser.press("0")
-    browser.until(lambda: len(browser.tiles(step=20)) == before or None, "everything is shown")
-
-
 @contextmanager
 def steady_change(api: Client, provider: str) -> Iterator[None]:
     """Ten times a second, another amount is used of a host."""

@@ -12,14 +12,13 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event
 
 from berth.store.identity import renew_identity
 from tests.client import Client
 from tests.e2e.serving import Service, run_berth
 from tests.fresh import opened_at
 from tests.page.browser import Browser
-from tests.page.services import Serve, create_hosts, create_token, proxying
+from tests.page.services import Serve, create_hosts, create_token
 from tests.servers.ports import free_port
 
 #: The log of the browser has each request that failed.
@@ -105,28 +104,6 @@ def test_a_service_that_is_silent_is_not_live(browser: Browser, plain: Service) 
     browser.find(".light", "Live")
 
 
-def test_the_old_picture_stays_while_the_fleet_is_read_again(
-    browser: Browser, plain: Service
-) -> None:
-    """After 410, which says that the changes since are forgotten."""
-    create_hosts(Client.at(plain.url), "cn1")
-    browser.expect(FAILED)
-    with proxying(plain) as proxy:
-        browser.open(proxy.url)
-        browser.find(".lead", "1 host")
-        browser.find(".light", "Live")
-        proxy.gates["/berth/v1/fleet"] = gate = Event()
-        proxy.once["/berth/v1/changes"] = 410
-        create_hosts(Client.at(plain.url), "cn2")
-        browser.find(".light", "Not live")
-        browser.find("#notices", "is reading the whole fleet again. You see the fleet as it was")
-        assert "0 hosts" not in browser.find(".lead").text
-        gate.set()
-        browser.find(".light", "Live")
-        browser.find(".lead", "2 hosts")
-        assert browser.all("#notices .problem") == []
-
-
 def test_the_page_follows_a_database_with_a_new_identity(
     browser: Browser, serve: Serve, tmp_path: Path
 ) -> None:
@@ -143,28 +120,3 @@ def test_the_page_follows_a_database_with_a_new_identity(
     create_hosts(Client.at(service.url), "cn2")
     browser.find(".lead", "2 hosts")
     browser.find(".light", "Live")
-
-
-def test_a_fleet_that_is_refused_is_not_asked_for_again(browser: Browser, plain: Service) -> None:
-    """A view that needs it says so in a sentence; it is asked for once more with each view that is
-    opened, and shown once the policy allows it."""
-    create_hosts(Client.at(plain.url), "cn1")
-    browser.expect(FAILED)
-    with proxying(plain) as proxy:
-        proxy.refusals["/berth/v1/fleet"] = 403
-        browser.open(proxy.url, "#/fleet")
-        browser.find("main .refusal", "You cannot see the fleet. The answer was 403 Forbidden.")
-        assert "Reading" not in browser.text and browser.all("#notices .problem") == []
-        browser.visit("#/service")
-        browser.find("main", "ready")
-        asked = [sent for sent in browser.requests() if sent.url.endswith("/berth/v1/fleet")]
-        assert len(asked) <= 2
-        proxy.refusals.clear()
-        # The question that the view before asked may still be under way.
-        browser.visit("#/drains")
-        browser.find("main", "Nothing is drained.")
-        browser.visit("#/service")
-        browser.find("main", "ready")
-        browser.visit("#/fleet")
-        browser.find(".lead", "1 host")
-        assert browser.all("#notices .problem") == []

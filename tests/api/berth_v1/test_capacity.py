@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from tests.api import configured
 from tests.api.wire import Rule, rules
+from tests.api.worlds import done
 from tests.client import Client
+from tests.world_over_http import built_over_http
 from tests.worlds import aggregate_uuid, world
 
 FLEET: Final = world("""
@@ -132,3 +136,34 @@ def labelled(fleet: Client) -> Client:
 def test_capacity(rule: Rule, labelled: Client, names: Mapping[str, str]) -> None:
     """The rows of the table."""
     rule.check(labelled, names)
+
+
+#: What a provider counts as having left at most.
+MOST: Final = 2**53 - 1
+
+HUGE: Final = world("""
+    cn1       MEMORY_MB=64  @A
+      numa0   VCPU=2000000000(ratio:3.4e38)
+      numa1   VCPU=2000000000(ratio:3.4e38)
+    cn2       VCPU=2000000000(ratio:3.4e38)  MEMORY_MB=64  @A
+    pool      DISK_GB=2000000000(ratio:3.4e38)  MISC_SHARES_VIA_AGGREGATE  @A
+""")
+ONE_CPU: Final[dict[str, Any]] = {"groups": {"": {"resources": {"VCPU": 1}}}}
+ONE_DISK: Final[dict[str, Any]] = {"groups": {"": {"resources": {"VCPU": 1, "DISK_GB": 1}}}}
+
+
+def test_huge_counts_and_their_sums_are_numbers(tmp_path: Path) -> None:
+    """Of one host, of all, by aggregate, and with a pool: never below zero, and the bound is never
+    below the count."""
+    asked = {"requests": {"cpu": ONE_CPU, "disk": ONE_DISK}, "by": ["aggregate"], "hosts_max": 3}
+    client = configured.serve(tmp_path)
+    with built_over_http(HUGE, client):
+        answer = done(client.post("/berth/v1/capacity", json=asked), 200).json["flavors"]
+    cpu, disk = answer["cpu"], answer["disk"]
+    assert (cpu["count"], cpu["at_most"], cpu["exact"]) == (3 * MOST, 3 * MOST, True)
+    assert [each["count"] for each in cpu["best"]] == [2 * MOST, MOST]
+    (line,) = cpu["by"]["aggregate"].values()
+    assert line["count"] == 3 * MOST
+    assert cpu["classes"]["VCPU"]["free"] == cpu["classes"]["VCPU"]["usable"] == 3 * MOST
+    assert cpu["classes"]["VCPU"]["stranded"] == 0
+    assert (disk["count"], disk["at_most"]) == (MOST, MOST)

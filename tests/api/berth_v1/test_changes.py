@@ -10,7 +10,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 import pytest
 
-from berth.api.berth_v1 import changes, fleet
+from berth.api.berth_v1 import fleet
 from berth.api.environ import STILL_VALID
 from berth.api.watchers import Step
 from berth.config import Settings, load, read_settings
@@ -370,33 +370,6 @@ def test_who_loses_the_right_to_read_is_told_no_more(
         provider(client, {"VCPU": 8})
         clock.now += 10
         assert list(pieces) == []
-
-
-def test_changes_are_read_once_for_all_streams(
-    settings: Settings, scratch: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However many there are; each gets every change, and none twice."""
-    client = application(settings, scratch)
-    host = provider(client, {"VCPU": 10_000})
-    seen = revision(client)
-    read: list[str] = []
-    events_since = changes.events_since
-
-    def counted(db: Database, snapshot: Snapshot, after: str) -> list[dict[str, Any]]:
-        read.append(after)
-        return events_since(db, snapshot, after)
-
-    with ExitStack() as stack, ThreadPoolExecutor(16) as threads:
-        streams = [stack.enter_context(opened(client, seen)) for _ in range(16)]
-        for pieces in streams:
-            assert next(pieces).startswith(b"event: revision\n")
-        monkeypatch.setattr(changes, "events_since", counted)
-        for _ in range(3):
-            pending = [threads.submit(next, pieces) for pieces in streams]
-            consumer(client, {host: {"VCPU": 1}})
-            told = {pending_.result(PATIENCE) for pending_ in pending}
-            assert [piece.count(b'"commits":1') for piece in told] == [1]
-    assert len(read) == 3
 
 
 def test_a_client_that_reads_too_slowly_comes_again(

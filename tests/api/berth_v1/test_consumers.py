@@ -215,16 +215,6 @@ WORLD = """
         | auditor | 200 | 200 | 404 | 403 | 403 | 403
         | reader  | 403 | 200 | 403 | 403 | 403 | 403
         | member  | 403 | 403 | 403 | 403 | 403 | 403
-
-    a reader without a project sees nothing: no project is not that of consumers that do not exist
-        > X-Auth-Token: alice
-        > X-Roles: reader
-        GET /berth/v1/consumers$1
-        403
-        |
-        | ?project_id=None
-        | ?project_id=%FF
-        | /$nowhere
     """,
     world=WORLD,
 )

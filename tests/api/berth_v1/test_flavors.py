@@ -199,21 +199,6 @@ def test_flavors(rule: Rule, wire: Client) -> None:
             {at: $4, reference: "zone=z8", ...}], ...}
         | candidates | /request/host/not_in/1 | /request/flavor | /request/flavor
         | explain    | /host/not_in/2         | /host/not_in/0  | /host/member_of/0
-
-    a contradiction is refused as in one request
-        PUT /berth/v1/flavors/$f {request: {groups: {"": {resources: {VCPU: 2}}},
-            host: {$1: ["$2CUSTOM_FAST"]}}}
-        201
-        POST /berth/v1/candidates {request: {flavor: $f,
-            host: {$1: [COMPUTE_NODE, "$3CUSTOM_FAST"]}}}
-        400 {pointer: /request/host/$1} contradicts flavor $f: CUSTOM_FAST would be
-        POST /berth/v1/explain {request: {flavor: $f,
-            host: {$1: [COMPUTE_NODE, "$3CUSTOM_FAST"]}}}
-        400 {pointer: /request/host/$1} contradicts flavor $f: CUSTOM_FAST would be
-        | required |   | !
-        | required | ! |
-        | anywhere |   | !
-        | anywhere | ! |
     """
 )
 def test_questions_by_flavor(rule: Rule, fleet: Client, names: Mapping[str, str]) -> None:

@@ -136,20 +136,14 @@ def error(answer: Response, status: int) -> Any:
         GET /berth/v1/leases/$host.consumer
         404
         | PUT /allocations/$host.consumer CLAIM host VCPU=2 @1.0   | 204
-        | PUT /allocations/$host.consumer CLAIM host VCPU=2 @1.8   | 204
-        | PUT /allocations/$host.consumer CLAIM host VCPU=2 @1.12  | 204
         | PUT /allocations/$host.consumer CLAIM host VCPU=2 {consumer_generation: 1} @1.28 | 204
-        | PUT /allocations/$host.consumer CLAIM host VCPU=1 {consumer_generation: 1} @1.39 | 204
         | PUT /allocations/$host.consumer CLAIM {consumer_generation: 1} | 204
         | POST /allocations {$host.consumer: {allocations: {$host: {resources: {VCPU: 2}}},
             project_id: p, user_id: u, consumer_generation: 1, consumer_type: T}} | 204
-        | POST /allocations {$host.consumer: {allocations: {}, project_id: p, user_id: u,
-            consumer_generation: 1, consumer_type: T}} | 204
         | POST /reshaper {inventories: {$host: {inventories: {VCPU: {total: 16}}, seen: $host}},
             allocations: {$host.consumer: {allocations: {$host: {resources: {VCPU: 1}}},
             project_id: p, user_id: u, consumer_generation: 1, consumer_type: T}}} | 204
         | DELETE /allocations/$host.consumer | 204
-        | DELETE /berth/v1/consumers/$host.consumer | 204
         | PUT /berth/v1/consumers/$project/job {uuid: $host.consumer, generation: 1, user_id: u,
             consumer_type: T, allocations: {$host: {resources: {VCPU: 1}}}} | 200
         | POST /berth/v1/place {request: {groups: {"": {resources: {VCPU: 1}}},

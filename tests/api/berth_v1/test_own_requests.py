@@ -216,34 +216,6 @@ def test_the_basis_is_what_is_known(fleet: Client, kind: str, life: str, flavors
     assert again == ("flavor" if due[0] != "placed" and flavors == 1 else due[0])
 
 
-def test_consumers_with_several_requests_move_together(fleet: Client) -> None:
-    """All of them, or none; one does not take what another gets."""
-    flat, first, second = (
-        placed(fleet, request, host)["uuid"]
-        for request, host in ((FLAT, "cn1"), (GROUPS, "cn1"), (GROUPS, "cn2"))
-    )
-    sent = replacing(fleet, flat, first, second, host={"not_in": ["cn3"]})
-    answered = fleet.post(PATH, json=sent)
-    assert answered.status == 200, answered.text
-    placements = answered.json["placements"]
-    assert [*placements] == [flat, first, second]
-    assert {placements[each]["host"] for each in (first, second)} == {
-        provider_uuid("cn1"),
-        provider_uuid("cn2"),
-    }
-    assert [shown(fleet, each)["request"] for each in placements] == [FLAT, GROUPS, GROUPS]
-    assert fleet.post(PATH, json=sent).json["repeated"]
-    crowded = replacing(fleet, flat, first, second, host={"in": ["cn1"]})
-    refusal = error(fleet.post(PATH, json=crowded))
-    assert (refusal["code"], refusal["at_most"]) == ("berth.place.does_not_fit", 2)
-    for limit in ({"max_per": {"host": 1}}, {"within": "host"}):
-        refusal = error(fleet.post(PATH, json={**crowded, **limit}), 400)
-        (member,) = limit
-        assert refusal["pointer"] == f"/{member}"
-    same = replacing(fleet, first, second, max_per={"host": 1})
-    assert fleet.post(PATH, json=same).status == 200
-
-
 def test_what_one_gets_is_not_there_for_the_next_request(fleet: Client) -> None:
     """Each of the two fits alone; no claim is tried that could not succeed."""
     large = {"groups": {"": {"resources": {"VCPU": 7}}}}
@@ -253,21 +225,6 @@ def test_what_one_gets_is_not_there_for_the_next_request(fleet: Client) -> None:
     answer = fleet.post(PATH, json={**crowded, "host": {"in": ["cn2", "cn3"]}}).json
     assert answer["tries"] == 1
     assert len({each["host"] for each in answer["placements"].values()}) == 2
-
-
-def test_a_flavor_that_has_changed_is_not_what_was_asked_for(fleet: Client) -> None:
-    """The consumer keeps what it has."""
-    put_flavor(fleet, "small", FLAT)
-    uuid = placed(fleet, {"flavor": "small"})["uuid"]
-    found = shown(fleet, uuid)
-    assert (found["basis"], found["request"]) == ("placed", {"flavor": "small"})
-    put_flavor(fleet, "small", {"groups": {"": {"resources": {"VCPU": 4}}}})
-    assert shown(fleet, uuid)["basis"] == "allocations"
-    put_flavor(fleet, "as-before", FLAT)
-    assert shown(fleet, uuid)["request"] == {"flavor": "as-before"}
-    assert fleet.delete("/berth/v1/flavors/small").status == 204
-    moved(fleet, uuid, "cn2")
-    assert sums(fleet, uuid) == {("cn2", "VCPU"): 2, ("cn2", "MEMORY_MB"): 64}
 
 
 def test_who_holds_from_too_many_providers_needs_a_request(fleet: Client) -> None:

@@ -169,18 +169,6 @@ def test_another_body_for_a_consumer_that_holds_something_is_refused(fleet: Clie
         assert error(fleet.get(f"/berth/v1/placements/{uuid}"), 404)["code"] == "berth.not_found"
 
 
-def test_nothing_fits(fleet: Client) -> None:
-    """It is proven, explained, and nothing is written."""
-    sent = body(request={"groups": {"": {"resources": {"VCPU": 5}}}})
-    response = fleet.post(PATH, json=sent)
-    refusal = error(response)
-    assert (refusal["code"], refusal["at_most"]) == ("berth.place.does_not_fit", 0)
-    assert response.json["explanation"]["verdict"] == "never"
-    quiet = fleet.post(PATH, json={**sent, "explain": False})
-    assert error(quiet)["code"] == "berth.place.does_not_fit"
-    assert "explanation" not in quiet.json
-
-
 def test_many_are_placed_together(fleet: Client) -> None:
     """One after another, each on the emptiest host that is left."""
     answer = place(fleet, body(4, order={"by": "spread"}))

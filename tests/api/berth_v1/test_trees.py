@@ -96,19 +96,6 @@ PATH = "/berth/v1/trees"
         GET /berth/v1/trees/$node?include=usages
         200 {totals: {VCPU: {capacity: 192, used: 100, free: 128, largest_free: 128}, ...}, ...}
 
-    only what is given changes: a part that is left out stays, and so does another provider
-        PUT /berth/v1/trees/$numa1 {providers: [{uuid: $numa1, inventories: {PCPU: {total: 8}}}]}
-        200 {changes: [{change: update, uuid: $numa1, name: _, before: {inventories: {VCPU: _}},
-            after: {inventories: {PCPU: _}}}], ...}
-        GET /berth/v1/trees/$node?include=generation,inventories,traits
-        200 {providers: [
-            {uuid: $node, generation: 2, inventories: {DISK_GB: _}, traits: [HW_CPU_X86_AVX2], ...},
-            {uuid: $spare, ...},
-            {uuid: $numa0, inventories: {VCPU: _}, traits: [HW_NUMA_ROOT], ...},
-            {uuid: $numa1, generation: 3, inventories: {PCPU: {total: 8, reserved: 0, min_unit: 1,
-                max_unit: 2147483647, step_size: 1, allocation_ratio: 1.0}},
-                traits: [HW_NUMA_ROOT], ...}], ...}
-
     providers move, are renamed and removed at once, also if two exchange their names
         PUT /berth/v1/trees/$node {providers: [{name: gpu-$node, parent: $numa0, uuid: $gpu}]}
         200
