@@ -3,9 +3,9 @@
 
 Worlds have up to twelve providers, so that brute force stays fast, and are odd, so that rules
 interact: trees of up to four levels, several of one shape, traits at all levels, racks of similar
-hosts with similar pools, pools with children, labels on aggregates, drains, overused inventories,
-units, ratios that do not divide. Questions have few names, so that they often name something that
-exists, and amounts at the edges of what is free.
+hosts with similar pools, pools with children, labels on aggregates, drains, odd names, overused
+inventories, units, ratios that do not divide. Questions have few names, so that they often name
+something that exists, and amounts at the edges of what is free.
 
 A case follows from one seed: drawing each choice by Hypothesis takes twenty times as long, and
 half of the cases are then the same.
@@ -47,6 +47,8 @@ LEVELS: Final = ("provider", "tree", "subtree", *TRAITS)
 DRAINS: Final = ("firmware", "heat")
 #: What references to aggregates stand for: nothing, one, or several.
 LABELS: Final = ("rack-A", "name=rack-B", "zone=z1", "zone=z2", "zone=z3", "no-rack")
+#: A name that JSON escapes.
+ODD_NAME: Final = 'p"é"=\\'
 
 #: Microversions at which something about the query or the answer changes, the newest most often.
 MINORS: Final = (
@@ -146,7 +148,7 @@ def fleet(dice: Dice) -> World:
         "B": {"name": "rack-B", "zone": "z2"},
     }
     world = World(tuple(providers), frozenset(CLASSES[2:]), frozenset(TRAITS[:2]))
-    return drained(dice, replace(world, labels={} if dice.seldom() else labels))
+    return renamed(dice, drained(dice, replace(world, labels={} if dice.seldom() else labels)))
 
 
 def racks(dice: Dice) -> list[WorldProvider]:
@@ -270,6 +272,26 @@ def stock(dice: Dice) -> Stock:
         max_unit=dice.one((MAX_INT, dice.number(1, 6))),
         step_size=dice.number(1, 3),
         allocation_ratio=dice.one((1.0, 0.29, 0.7, 1.5, 16.0)),
+    )
+
+
+def renamed(dice: Dice, world: World) -> World:
+    """The same world, seldom with a provider whose name needs care: the uuid of another one, or
+    with letters that JSON escapes."""
+    if not dice.seldom():
+        return world
+    old = dice.one(world.providers).name
+    new = dice.one((provider_uuid(world.providers[0].name), ODD_NAME))
+
+    def other(name: str) -> str:
+        return new if name == old else name
+
+    return replace(
+        world,
+        providers=tuple(
+            replace(each, name=other(each.name), parent=each.parent and other(each.parent))
+            for each in world.providers
+        ),
     )
 
 
@@ -911,6 +933,25 @@ def growing_scenario(dice: Dice, world: World) -> Body:
 # --- Placements
 
 LEVEL: Final = "HW_NUMA_ROOT"
+
+
+def flat_fleet(dice: Dice) -> World:
+    """Up to six hosts in racks, of which each is in one zone; some hosts are in none."""
+    racks = {"R1": "z1", "R2": "z1", "R3": "z2"}
+    hosts = [
+        WorldProvider(
+            f"h{number}",
+            stocks={
+                name: Stock(dice.number(1, 6), used=dice.number(0, 2))
+                for name in ("VCPU", "MEMORY_MB")
+            },
+            aggregates=frozenset(dice.some([*racks], 0, 1)),
+        )
+        for number in range(dice.number(1, 6))
+    ]
+    labels = {rack: {"rack": rack, "zone": zone} for rack, zone in racks.items()}
+    traits = frozenset((*TRAITS, SHARING_TRAIT))
+    return World(tuple(hosts), extra_classes=frozenset(CLASSES), extra_traits=traits, labels=labels)
 
 
 def crowded_fleet(dice: Dice) -> World:

@@ -102,6 +102,31 @@ def test_what_was_found_in_time_is_answered(
     assert len({*candidates}) == len(candidates)
 
 
+def test_an_answer_is_no_larger_than_there_is_room_for(stand: Stand) -> None:
+    """The response ends with the candidate that reaches the limit of its size."""
+    client = stand(SIXTEEN[0]).with_settings(candidates_answer_mib_max=1)
+    answered = client.get(f"/allocation_candidates?{SIXTEEN[1]}")
+    assert len(answered.body) == pytest.approx(2**20, rel=0.1)
+
+
+def test_blocks_of_trees_that_do_not_fit_use_up_the_time_too(
+    stand: Stand, end_after: Clock
+) -> None:
+    """The clock is looked at for each part of the fleet, even if none has a candidate."""
+    standing = stand("\n".join(f"host{n}  VCPU=8(used:8)  CUSTOM_T{n}" for n in range(20)))
+    end_after(15)
+    assert standing.client.get("/allocation_candidates?resources=VCPU:1").status == 503
+
+
+def test_time_that_is_over_does_not_hide_an_unknown_name(stand: Stand, end_after: Clock) -> None:
+    """The time ends before the second group is tested, but its unknown trait is still reported."""
+    standing = stand("host  VCPU=8")
+    end_after(1)
+    query = "resources=VCPU:1&resources_A=VCPU:1&required_A=CUSTOM_NOBODYS"
+    refused = standing.client.get(f"/allocation_candidates?{query}")
+    assert (refused.status, "CUSTOM_NOBODYS" in refused.detail) == (400, True)
+
+
 def test_each_shape_uses_up_time_and_leaves_nothing_behind(stand: Stand, end_after: Clock) -> None:
     """Tests of a shape that were cut short are not kept: a later request gets its candidates."""
     standing = stand(TWENTY_SHAPES)
@@ -113,6 +138,14 @@ def test_each_shape_uses_up_time_and_leaves_nothing_behind(stand: Stand, end_aft
     standing.forget()
     assert standing.queried(MANY_GROUPS) == again
     assert len(again.candidates) == 30
+
+
+def test_a_search_that_ends_in_time_is_whole(stand: Stand, end_after: Clock) -> None:
+    """A budget that is not used up changes nothing."""
+    standing = stand("host\n" + devices(3, "VGPU=2"))
+    end_after(STEPS)
+    text = groups("VGPU:1", "VGPU:1") + "&group_policy=isolate"
+    assert len(standing.queried(text, candidates_answer_mib_max=1).candidates) == 6
 
 
 def test_a_search_whose_client_has_gone_ends(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:

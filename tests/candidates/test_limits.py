@@ -14,13 +14,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from typing import Any
 
 import pytest
 from hypothesis import given, note, seed, settings
+from hypothesis import strategies as st
 
 from berth.candidates import assignments, filter
 from berth.candidates import path as path_module
+from berth.candidates.path import distinct_choices_exist
+from tests.answers import providers_of
 from tests.brute_force import answer
 from tests.candidates.engine import Stand
 from tests.candidates.strategies import Dice, seeded
@@ -49,6 +53,22 @@ IN_BOTH_WAYS = pytest.mark.parametrize("combinations", [1, 64])
 TWO_TREES = "".join(
     f"{n}\n" + "".join(f"  {n}_{p}  VGPU=1\n" for p in "abc") for n in ("one", "two")
 )
+#: The first device of one tree is taken, and another tree has another shape.
+FOUR_TREES = """
+    one
+      one_a  VGPU=1
+      one_b  VGPU=1
+    two
+      two_a  VGPU=1(used:1)
+      two_b  VGPU=1
+    three
+      three_a  VGPU=1
+      three_b  VGPU=1
+    four
+      four_a  VGPU=1
+      four_b  VGPU=1
+      four_c  VGPU=1
+"""
 
 
 def trees_of(standing: Any, text: str, **options: Any) -> list[str]:
@@ -63,6 +83,44 @@ def test_a_capped_search_goes_deep_or_wide(stand: Stand, strategy: str, due: lis
     """A cap of four takes 3 + 1 candidates of two trees depth first, 2 + 2 breadth first."""
     trees = trees_of(stand(TWO_TREES), "resources=VGPU:1", **capped(4, strategy))
     assert sorted(Counter(trees).values()) == due
+
+
+@IN_BOTH_WAYS
+def test_every_tree_comes_before_any_comes_again(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch, combinations: int
+) -> None:
+    """With a cap or only a limit, which takes the first places of a tree; and one that is not
+    reached leaves nothing out."""
+    monkeypatch.setattr(assignments, "ASSIGNMENTS_MAX", combinations)
+    standing = stand(FOUR_TREES)
+    for options, limit in ((capped(9, "breadth-first"), ""), ({}, "&limit=9")):
+        trees = trees_of(standing, f"resources=VGPU:1{limit}", **options)
+        assert (len(trees), {*trees[:4]}) == (8, {"one", "two", "three", "four"})
+    tree = "resources=VGPU:1&limit=2&in_tree=<rp:four>"
+    for options in ({}, BREADTH_FIRST):
+        assert providers_of(standing.queried(tree, **options).candidates) == {"four_a", "four_b"}
+        whole = answer(standing.fleet, parse_query("resources=VGPU:1", 39), 39)
+        assert standing.queried("resources=VGPU:1", **options) == whole
+        assert standing.queried("resources=VGPU:1&limit=10", **options) == whole
+
+
+def test_breadth_first_gives_each_tree_all_of_its_candidates(stand: Stand) -> None:
+    """A tree that is walked alone takes its demands in another order than in a block: group A has
+    three devices in the first host and two in the second, which decides whether its demand comes
+    before that of group B."""
+    standing = stand("""
+        one
+          one0  VGPU=1  CUSTOM_X
+          one1  VGPU=1  CUSTOM_X
+          one2  VGPU=1
+        two
+          two0  VGPU=1  CUSTOM_X
+          two1  VGPU=1  CUSTOM_X
+          two2  VGPU=1(used:1)
+    """)
+    text = "resources_A=VGPU:1&resources_B=VGPU:1&required_B=CUSTOM_X&group_policy=isolate"
+    got = standing.queried(f"{text}&limit=50", **BREADTH_FIRST)
+    assert got == answer(standing.fleet, parse_query(text, 39), 39)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3])
@@ -88,6 +146,28 @@ def test_hosts_are_found_in_every_window_of_a_block(
         some = standing.queried(f"resources=VCPU:1&limit={limit}").candidates
         assert {*some} <= {*whole.candidates}
         assert len(some) == limit
+
+
+def test_randomisation_gives_every_candidate_its_turn(stand: Stand) -> None:
+    """Of several hosts, and of several places in one; and what it need not choose from, it
+    shuffles."""
+    for drawing, asked in (
+        ("\n".join(f"host{number}  VCPU=8" for number in range(8)), "VCPU:1"),
+        (TWO_TREES, "VGPU:1"),
+    ):
+        standing = stand(drawing)
+        text = f"resources={asked}"
+        whole = standing.queried(text).candidates
+        for limit in (1, 3):
+            picks = [
+                tuple(standing.queried(f"{text}&limit={limit}", **RANDOM).candidates)
+                for _ in range(80)
+            ]
+            assert {len(pick) for pick in picks} == {limit}
+            assert {each for pick in picks for each in pick} == {*whole}
+        client = standing.with_settings(**RANDOM)
+        assert standing.queried(f"{text}&limit=100", **RANDOM).candidates == whole
+        assert len({client.get(f"/allocation_candidates?{text}").body for _ in range(20)}) > 1
 
 
 @IN_BOTH_WAYS
@@ -173,6 +253,24 @@ EXPLOSIVE = {
         f"{groups(8, 'VGPU:1', 'A')}&{groups(8, 'VGPU:1,FPGA:1', 'B')}&group_policy=none",
         0,
     ),
+    "two asks for the same devices, isolated": (
+        EIGHT,
+        f"{groups(8, 'VGPU:1', 'A')}&{groups(8, 'FPGA:1', 'B')}&group_policy=isolate",
+        0,
+    ),
+    "a narrow ask among wide ones, isolated": (
+        "host\n" + devices(9, "VGPU=1") + "\n" + devices(3, "VGPU=1  CUSTOM_X", first=9),
+        groups(8, "VGPU:1", "A", "&required{0}=!CUSTOM_X")
+        + "&"
+        + groups(4, "VGPU:1", "B", "&required{0}=CUSTOM_X")
+        + "&group_policy=isolate",
+        0,
+    ),
+    "amounts that leave a rest": (
+        "host\n" + devices(12, "VCPU=4"),
+        f"{groups(11, 'VCPU:3', 'A')}&{groups(3, 'VCPU:2', 'B')}&group_policy=none",
+        0,
+    ),
     "a subtree whose second half is elsewhere": (TWO_SIDES, subtree(7, 6), 0),
     "a subtree with just enough": (TWO_SIDES, subtree(6, 6), 20),
     "traits that nobody brings together": (
@@ -182,6 +280,11 @@ EXPLOSIVE = {
         "resources=IPV4_ADDRESS:1,VCPU:1,MEMORY_MB:1,DISK_GB:1,VGPU:1,FPGA:1,PCPU:1,SRIOV_NET_VF:1"
         "&required=CUSTOM_X,CUSTOM_Y",
         0,
+    ),
+    "sixty groups on as many devices": (
+        "host\n" + devices(60, "VGPU=1"),
+        groups(60, "VGPU:1", "A") + "&group_policy=isolate",
+        20,
     ),
     "sixteen of sixty-four devices": (
         "host\n" + devices(64, "VGPU=1"),
@@ -205,6 +308,16 @@ def test_a_walk_does_not_explode(stand: Stand, story: str) -> None:
         with choices_tried():
             candidates = standing.queried(f"{text}&limit=20", **options).candidates
         assert len({*candidates}) == due
+
+
+def test_a_rolled_up_request_finds_its_first_candidates_at_once(stand: Stand) -> None:
+    """Eight of sixty-four virtual functions have more sets than could ever be listed."""
+    nic = "host  MEMORY_MB=1024\n" + "\n".join(f"  pf{n}  SRIOV_NET_VF=1" for n in range(64))
+    split = {"SRIOV_NET_VF": {"parts": 16}}
+    request = {"groups": {"": {"resources": {"SRIOV_NET_VF": 8}, "split": split}}}
+    (first, second) = stand(nic).candidates(request, limit=2)
+    assert first != second
+    assert first.count("SRIOV_NET_VF=1") == 8
 
 
 def tight_question(dice: Dice) -> tuple[World, Query]:
@@ -259,3 +372,18 @@ def test_looking_ahead_loses_no_candidate(stand: Stand, asked: tuple[World, Quer
                 most = 50 if "max_allocation_candidates" in options else full.total()
                 assert got <= full
                 assert got.total() == min(full.total(), most)
+
+
+@given(st.lists(st.tuples(st.integers(0, 31), st.integers(0, 3)), max_size=4))
+def test_a_matching_is_found_when_there_is_one(wanted: list[tuple[int, int]]) -> None:
+    """Compared with trying all matchings."""
+    domains = [
+        [bit for bit in range(5) if domain >> bit & 1]
+        for domain, count in wanted
+        for _ in range(count)
+    ]
+    if len(domains) > 5:
+        assert not distinct_choices_exist(wanted)
+        return
+    due = any(len(set(choices)) == len(domains) for choices in product(*domains))
+    assert distinct_choices_exist(wanted) == due

@@ -29,6 +29,7 @@ from tests.candidates.strategies import (
     Dice,
     crowded_fleet,
     fitting_request,
+    flat_fleet,
     fleet,
     given_back,
     limited,
@@ -56,6 +57,15 @@ def fleet_with_bodies(dice: Dice) -> Asked:
     ]
 
 
+def flat_fleet_with_bodies(dice: Dice) -> Asked:
+    """A world in which berth must always know: hosts that share nothing and serve a request in one
+    way, and nested labels."""
+    world = flat_fleet(dice)
+    amounts = {name: dice.number(1, 3) for name in dice.some(("VCPU", "MEMORY_MB"), 1, 2)}
+    asked = {"groups": {"": {"resources": amounts}}}
+    return world, [place_body(dice, asked, world) for _ in range(6)]
+
+
 def crowded_fleet_with_bodies(dice: Dice) -> Asked:
     """Few hosts and pools, in which several consumers of one request get in each other's way: with
     pools, relations, amounts that are split, and limits."""
@@ -64,7 +74,9 @@ def crowded_fleet_with_bodies(dice: Dice) -> Asked:
     return world, [limited(dice, each) for each in bodies]
 
 
-@pytest.mark.parametrize("make", [fleet_with_bodies, crowded_fleet_with_bodies])
+@pytest.mark.parametrize(
+    "make", [fleet_with_bodies, flat_fleet_with_bodies, crowded_fleet_with_bodies]
+)
 def test_places_are_what_plain_loops_allow(stand: Stand, make: Any) -> None:
     """Each is a candidate of the state before it; a refusal is true. A dry run decides nothing, so
     the last body is placed for good."""
@@ -81,6 +93,12 @@ def test_places_are_what_plain_loops_allow(stand: Stand, make: Any) -> None:
             answered = standing.client.post(f"{PATH}?dry_run=true", json=sent)
             state = given_back(world, sent)
             _check(standing, what_if(state, sent.get("what_if", {})), sent, answered)
+            if make is flat_fleet_with_bodies and answered.status == 409:
+                # It is proven, with the exact number.
+                (error,) = answered.json["errors"]
+                assert error["code"] == "berth.place.does_not_fit"
+                limits, most = _limits(sent), error["at_most"]
+                assert fit_together(state, limits, most, places(state, sent["request"])) is not None
             if "what_if" not in sent:
                 _check_single(standing, sent)
         _check_claim(standing, {**bodies[-1], "what_if": {}})

@@ -15,7 +15,7 @@ from berth.candidates.choosing import Chosen, Limits, choose, choose_from
 from berth.candidates.listing import candidate_texts
 from berth.candidates.order import HOST, Order, Preference, Strategy
 from berth.candidates.plan import MembershipTest, Plan, TraitTest
-from berth.candidates.pool import Pool
+from berth.candidates.pool import Amounts, Pool
 from berth.candidates.ranking import Ranked
 from berth.candidates.references import References, request_of
 from berth.candidates.resolve import resolve
@@ -115,6 +115,39 @@ def test_calls_after_each_other_get_what_one_call_gets(
             fleet = with_usage(fleet, mine.taken)
 
 
+def test_what_others_take_counts(prepared: Path) -> None:
+    """Though they chose from another pool: a host that they fill is no longer the best."""
+    with asked(prepared, "flat") as (snapshot, plan):
+        order = Order("spread", seed=5)
+        pools = SharedPools()
+        pools.keep("question", Pool(snapshot, plan, order, Budget()))
+        pools.note({})
+        first = choose(snapshot, plan, order, 1, Limits(), Budget())
+        assert isinstance(first, Chosen)
+        full: Amounts = {key: amount * 3 for key, amount in first.taken.items()}
+        pools.note(full)
+        mine = next_from(pools)
+        alone = choose(with_usage(snapshot, full), plan, order, 1, Limits(), Budget())
+        assert mine is not None and isinstance(alone, Chosen)
+        assert mine.taken == alone.taken
+        assert mine.taken.keys().isdisjoint(first.taken)
+
+
+def test_the_limits_of_a_call_are_its_own(prepared: Path) -> None:
+    """One of each host in each of two calls; what has too few is forgotten."""
+    with asked(prepared, "flat") as (snapshot, plan):
+        pools = SharedPools()
+        pools.keep("question", Pool(snapshot, plan, Order("pack", seed=5), Budget()))
+        pools.note({})
+        limits = Limits({"host": 1})
+        for _ in range(2):
+            mine = next_from(pools, 3, limits)
+            assert mine is not None
+            assert len({host for host, _ in mine.taken}) >= 3
+        assert next_from(pools, 5, limits) is None
+        assert next_from(pools) is None
+
+
 def test_the_time_of_a_call_is_its_own(prepared: Path) -> None:
     """The next call chooses from the pool of one whose time is over."""
     now = [0.0]
@@ -159,3 +192,23 @@ def test_what_was_taken_counts_once_after_pools_were_dropped(
             assert mine.taken == alone.taken
             assert texts(fleet, plan, order, mine.ranked) == texts(fleet, plan, order, alone.ranked)
             fleet = with_usage(fleet, mine.taken)
+
+
+@pytest.mark.parametrize(("bound", "most"), [("_POOLS_MAX", 2), ("CANDIDATES_MAX", 10)])
+def test_few_pools_are_kept(
+    prepared: Path, monkeypatch: pytest.MonkeyPatch, bound: str, most: int
+) -> None:
+    """However many questions there are, and with so many candidates together; the pool of the last
+    one is kept, unless it has too many alone."""
+    monkeypatch.setattr(shared_pools, bound, most)
+    with asked(prepared, "flat") as (snapshot, plan):
+        pools = SharedPools()
+        for number, question in enumerate("abcde"):
+            search(pools, question, snapshot, plan)
+            still = [each for each in "abcde" if next_from(pools, question=each) is not None]
+            assert question in still
+            assert len(still) == min(2, number + 1) or number > 1
+            assert len(still) <= 2
+        monkeypatch.setattr(shared_pools, "CANDIDATES_MAX", 4)
+        search(pools, "f", snapshot, plan)
+        assert next_from(pools, question="f") is None

@@ -9,15 +9,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Final
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 import pytest
 
+from berth import config
 from berth.api.environ import WORKED_LONG
-from berth.config import AdmissionSettings
+from berth.config import AdmissionSettings, ConfigurationError
 from berth.edge import admission
-from berth.edge.admission import Line, Observer, Place, Searches, admit
+from berth.edge.admission import REFUSAL_S, Line, Observer, Place, Searches, admit
 from berth.edge.request_log import log_requests
 from tests.client import Client, Response
 from tests.e2e.serving import PATIENCE, wait_until
@@ -113,6 +115,35 @@ def test_one_too_many_is_told_to_come_back(version: str, code: str | None) -> No
         assert answer.error.get("code") == code
         assert busy.begun == ["/first"]
     assert busy.answers["/first"].status == 200
+
+
+def test_who_asks_again_at_once_does_not_take_the_time_of_others() -> None:
+    """The refusal is delayed on purpose, unless the request has waited already."""
+    with service() as busy:
+        busy.ask("/first")
+        wait_until(lambda: bool(busy.begun), "the first request to run")
+        for _ in range(3):
+            assert busy.client.get("/again").status == 503
+        assert busy.pauses == [REFUSAL_S] * 3
+    with service(waiting=1, wait=0.01) as busy:
+        busy.ask("/first")
+        wait_until(lambda: bool(busy.begun), "the first request to run")
+        assert busy.client.get("/patient").status == 503
+        assert busy.pauses == []
+
+
+def test_the_observer_sees_who_gives_up_leave_the_line() -> None:
+    """Otherwise the metrics would show a waiting request until the next one comes."""
+    seen: list[tuple[int, int]] = []
+
+    class Seen(Observer):
+        def changed(self, running: int, waiting: int) -> None:
+            seen.append((running, waiting))
+
+    line = Line(running_max=1, waiting_max=1, wait_seconds_max=0.01, pause=no_time, observer=Seen())
+    assert line.enter()
+    assert not line.enter()
+    assert seen == [(1, 0), (1, 1), (1, 0)]
 
 
 def has_begun(busy: Service, count: int) -> bool:
@@ -217,6 +248,35 @@ def test_each_line_has_its_own_bound(running: list[str], asked: str, is_let_in: 
             assert busy.client.request(method, path).status == 503
 
 
+def test_a_full_line_of_searches_keeps_no_reader_out() -> None:
+    """A search may take seconds: it has a queue of its own."""
+    with service(reads=1, waiting=1) as busy:
+        busy.ask("/allocation_candidates")
+        wait_until(lambda: bool(busy.begun), "the search to run")
+        busy.ask("/allocation_candidates", "HEAD")
+        busy.ask("/traits")
+        wait_until(lambda: len(busy.begun) == 2, "the reader to run")
+        assert busy.begun == ["/allocation_candidates", "/traits"]
+
+
+def test_a_fault_gives_its_place_back() -> None:
+    """Whatever its result, the next request can run."""
+    with service() as busy:
+        busy.end_one()
+        with pytest.raises(RuntimeError):
+            busy.client.get("/fault")
+        busy.end_one()
+        assert busy.client.get("/next").status == 200
+
+
+class LastMoment(Line):
+    """A queue in which a request ends just after the next one in line has waited too long."""
+
+    def _gives_up(self, turn: threading.Lock) -> bool:
+        self.leave()
+        return super()._gives_up(turn)
+
+
 def test_a_place_is_given_up_once() -> None:
     """Who waits for changes gives it up at the beginning, and has none to give up at the end."""
     line = Line(running_max=1, waiting_max=0, wait_seconds_max=0, pause=no_time)
@@ -243,6 +303,27 @@ def test_memory_is_given_back_after_a_long_search(is_long: bool) -> None:
     client = Client.of(log_requests(admitting(application)))
     assert client.get("/allocation_candidates").status == 200
     assert given_back == [True] * is_long
+
+
+def test_a_turn_that_comes_at_the_last_moment_is_not_lost() -> None:
+    """The place was given to it while it gave up waiting: it uses it."""
+    line = LastMoment(running_max=1, waiting_max=1, wait_seconds_max=0.001, pause=no_time)
+    assert line.enter()
+    assert line.enter()
+    assert (line.running, line.waiting) == (1, 0)
+    line.leave()
+    assert line.running == 0
+
+
+def test_who_fails_while_waiting_takes_no_place_along() -> None:
+    """An exception during the wait would leave a place that no request uses."""
+    line = Line(running_max=1, waiting_max=1, wait_seconds_max=float("inf"), pause=no_time)
+    assert line.enter()
+    with pytest.raises(OverflowError):
+        line.enter()
+    assert line.waiting == 0
+    line.leave()
+    assert line.running == 0
 
 
 class Interrupted(Exception):
@@ -288,6 +369,18 @@ def test_who_is_interrupted_while_waiting_keeps_no_place_in_the_line(has_turn: b
     assert line.enter()
 
 
+@pytest.mark.parametrize("words", ["inf", "-1"])
+def test_a_wait_that_is_no_wait_is_refused_at_the_start(words: str, tmp_path: Path) -> None:
+    """Not when the first request would have to wait."""
+    path = tmp_path / "placement.conf"
+    path.write_text(
+        "[placement_database]\nconnection = sqlite:////srv/berth.db\n"
+        f"[berth]\nwait_seconds_max = {words}\n"
+    )
+    with pytest.raises(ConfigurationError):
+        config.read_settings(config.load([str(path)]))
+
+
 def test_a_search_that_would_wait_for_too_long_is_refused_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -316,6 +409,15 @@ def test_a_search_that_would_wait_for_too_long_is_refused_at_once(
     assert searches.enter(lambda: 0)
     assert not searches.go_on(within=5)
     assert entered == [0, 0, 5]
+
+
+def test_a_search_that_is_late_goes_on_where_nobody_else_does() -> None:
+    """The processor or the database kept it; no request has come too many."""
+    searches = Searches(AdmissionSettings(1, 1, 1, 1, FOR_EVER))
+    assert searches.enter(lambda: -1)
+    assert searches.go_on(within=-1)
+    assert searches.enter(lambda: 0)
+    assert not searches.go_on(within=-1)
 
 
 def test_a_search_that_takes_long_leaves_its_place_to_one_that_begins() -> None:

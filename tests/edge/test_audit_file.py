@@ -3,15 +3,22 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from berth.api.audit import Trail
 from berth.config import ConfigurationError
+from berth.edge import audit_log
 from berth.edge.audit_file import AuditFile
+from berth.edge.audit_log import AGAIN_S, AuditLog, Observer
+from berth.index import Index
 from tests.api import configured
 
 #: Writes a thousand long lines of one letter, while others do the same.
@@ -76,6 +83,16 @@ def test_it_survives_rotation(path: Path) -> None:
     assert path.read_bytes() == b"6\n"
 
 
+def test_rotation_leaves_no_descriptor_open(path: Path) -> None:
+    """Whatever the number of rotations."""
+    file = AuditFile(path)
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        path.unlink()
+        file.append(b"1\n")
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 def test_a_line_that_was_cut_short_does_not_spoil_the_next(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,6 +106,49 @@ def test_a_line_that_was_cut_short_does_not_spoil_the_next(
     file.append(b"second\n")
     file.append(b"third\n")
     assert path.read_bytes() == b"fir\nsecond\nthird\n"
+
+
+class Counts(Observer):
+    """Counts the events of an audit log."""
+
+    def __init__(self) -> None:
+        self.written = self.lost = 0
+
+    def line_written(self) -> None:
+        """See `Observer`."""
+        self.written += 1
+
+    def line_lost(self) -> None:
+        """See `Observer`."""
+        self.lost += 1
+
+
+def test_lost_lines_are_counted_and_logged_now_and_then(
+    path: Path, index: Index, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One message for thousands of requests."""
+    now, counts = [100.0], Counts()
+    log = AuditLog(path, index, clock=lambda: now[0])
+    log.observer = counts
+    monkeypatch.setattr(audit_log, "line_of", lambda *_: b"{}\n")
+
+    def full(*_: Any) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    trail = Trail("create_trait", {})
+    with monkeypatch.context() as patched, caplog.at_level(logging.ERROR):
+        patched.setattr(os, "write", full)
+        for _ in range(3):
+            log.write(trail, {}, 201)
+        now[0] += AGAIN_S
+        log.write(trail, {}, 201)
+    log.write(trail, {}, 201)
+    assert (counts.written, counts.lost) == (1, 4)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"Cannot write the audit log {path}: No space left on device; "
+        f"lines lost since the last such message: {lost}"
+        for lost in (1, 3)
+    ]
 
 
 def test_a_full_disk_fails_no_request(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.core import Metric
 
 from berth.api.berth_v1 import expanding
-from berth.candidates.capacity import Counting
+from berth.candidates.capacity import Capacity, Counting, Total
 from berth.config import MetricsSettings
 from berth.edge import capacity_gauges
 from berth.edge.capacity_gauges import BUDGET_S, CapacityGauges
@@ -104,6 +104,28 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
+def test_the_figures_of_a_flavor(fleet: Database, index: Index) -> None:
+    """By hand: what fits, on how many hosts, and what is left of each class."""
+    assert Gauges(index, settings()).read() == {
+        "count": {("large",): 2 + 4 - 4, ("small",): 14},
+        "at_most": {("large",): 2, ("small",): 14},
+        "hosts": {("large",): 2, ("small",): 4},
+        "stranded": {
+            ("large", "VCPU"): 92 - 24,
+            ("large", "MEMORY_MB"): 27648 - 2048,
+            ("small", "VCPU"): 92 - 28,
+            ("small", "MEMORY_MB"): 27648 - 14336,
+        },
+        "largest": {
+            ("large", "VCPU"): 64,
+            ("large", "MEMORY_MB"): 8192,
+            ("small", "VCPU"): 64,
+            ("small", "MEMORY_MB"): 8192,
+        },
+        "left_out": {("flavors_max",): 0, ("invalid",): 0, ("time",): 0},
+    }
+
+
 def test_the_metrics_say_what_the_api_answers(client: Client, fleet: Database) -> None:
     """For each exposed flavor, in either format of Prometheus; the others are no secret, but have
     no series."""
@@ -127,6 +149,13 @@ def test_the_metrics_say_what_the_api_answers(client: Client, fleet: Database) -
         }
     openmetrics = client.get("/metrics", headers={"Accept": "application/openmetrics-text"}).text
     assert 'berth_capacity_count{flavor="small"} 14.0' in openmetrics.splitlines()
+
+
+def test_bounds_that_differ(fleet: Database, index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What can be claimed, and what it cannot exceed; seldom are they not the same."""
+    monkeypatch.setattr(Capacity, "total", lambda _: Total(3, 5))
+    shown = Gauges(index, settings()).read()
+    assert (shown["count"][("small",)], shown["at_most"][("small",)]) == (3, 5)
 
 
 def test_a_fleet_that_has_not_changed_is_not_counted_again(
@@ -163,6 +192,18 @@ def test_what_takes_too_long_is_left_out_and_counted_next(
     changed = gauges.read()
     assert changed["count"] == {("a0",): 2, ("a1",): 14}
     assert changed["left_out"][("time",)] == 4
+
+
+def test_no_flavor_is_begun_when_the_time_is_over(
+    fleet: Database, index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the last one did not notice; its counts are complete."""
+    put(fleet, "medium", SMALL)
+    gauges = Gauges(index, settings())
+    seconds = dict.fromkeys(("large", "medium", "small"), 0.6)
+    begun = _takes(monkeypatch, gauges, seconds, notices=False)
+    assert [*gauges.read()["count"]] == [("large",), ("medium",)]
+    assert begun == ["large", "medium"]
 
 
 def test_one_slow_flavor_does_not_keep_out_the_others(
@@ -214,6 +255,15 @@ def _takes(
     return names
 
 
+def test_there_is_a_bound_to_the_flavors(fleet: Database, index: Index, counted: list[str]) -> None:
+    """The first by name are shown, and only these are counted."""
+    for most, shown in ((1, ["large"]), (0, [])):
+        read = Gauges(index, settings(flavors_max=most)).read()
+        assert [*read["hosts"]] == [(name,) for name in shown]
+        assert read["left_out"][("flavors_max",)] == 2 - most
+    assert counted == ["large"]
+
+
 def test_a_flavor_that_cannot_be_counted_is_left_out(fleet: Database, index: Index) -> None:
     """Its trait was deleted, it asks for nothing, or another release has written it."""
     create_trait(fleet, "CUSTOM_FAST")
@@ -254,3 +304,29 @@ def test_by_a_label(
     shown = Gauges(index, settings(by=by)).read()
     assert shown["count"] == shown["at_most"] == count
     assert shown["hosts"] == {("large",): 2, ("small",): 4}
+
+
+def test_pools_are_counted_once_in_a_zone(database: Database, index: Index) -> None:
+    """As in an answer of the API: hosts of one zone share what their pool has."""
+    shared = world("""
+        cn1     VCPU=16  @A
+        cn2     VCPU=16  @A
+        pool    DISK_GB=100  MISC_SHARES_VIA_AGGREGATE  @A
+    """)
+    build_in_store(replace(shared, labels={"A": {"zone": "z1"}}), database)
+    put(database, "disk", {"VCPU": 1, "DISK_GB": 10})
+    shown = Gauges(index, settings(by="zone")).read()
+    assert shown["count"] == {("disk", "z1"): 10}
+
+
+def test_a_key_that_prometheus_could_not_spell(fleet: Database, index: Index) -> None:
+    """Dots and dashes of the key are underscores; the values are as they are."""
+    replace_labels(fleet, AggregateUUID(aggregate_uuid("A")), {"data.hall-1": 'a "b"'})
+    gauges = CapacityGauges(settings(by="data.hall-1"))
+    series = [
+        sample.labels
+        for metric in gauges.collect(index.snapshot())
+        for sample in metric.samples
+        if sample.name == "berth_capacity_count"
+    ]
+    assert {"flavor": "small", "data_hall_1": 'a "b"'} in series

@@ -14,10 +14,11 @@ from keystoneauth1 import exceptions
 from keystonemiddleware.auth_token import InvalidToken
 
 from berth import config, deploy
-from berth.config import ConfigurationError
+from berth.config import ConfigurationError, options
 from berth.edge.auth.keystone import KeystoneUnavailable
 from berth.edge.auth.keystone_server import PAUSE_S, IdentityServer
 from tests.edge.auth.gate import Clock
+from tests.servers.ports import free_port
 
 GOOD = """\
 auth_type = password
@@ -88,6 +89,25 @@ def test_one_caller_at_a_time_tries_a_keystone_that_gives_no_answer(
     assert server.verify_token("t") == "data of t"
     assert server.verify_token("u") == "data of u"
     assert keystone.asked == 3
+
+
+def test_who_tries_keeps_the_others_from_trying_meanwhile(
+    server: IdentityServer, keystone: FakeKeystone, clock: Clock
+) -> None:
+    """For as long as the attempt takes."""
+    keystone.error = exceptions.ConnectFailure("[Errno 111] Connection refused')")
+    with pytest.raises(KeystoneUnavailable, match=r"cannot be reached \(connection refused\)"):
+        server.verify_token("t")
+    clock.now += PAUSE_S
+
+    class Slow(FakeKeystone):
+        def verify_token(self, token: str, allow_expired: bool = False) -> str:
+            with pytest.raises(KeystoneUnavailable):
+                server.verify_token("another")
+            return "data"
+
+    server._server = Slow()
+    assert server.verify_token("t") == "data"
 
 
 @pytest.mark.parametrize(
@@ -167,3 +187,22 @@ def test_a_section_that_cannot_work(tmp_path: Path, text: str, said: str) -> Non
     assert said in str(raised.value)
     assert "\n" not in str(raised.value)
     assert "geheim" not in str(raised.value)
+
+
+def test_the_credentials_may_stand_in_a_section_of_their_own(tmp_path: Path) -> None:
+    """With `auth_section`; whether Keystone accepts them is another question."""
+    nowhere = GOOD.replace(":5000", f":{free_port()}")
+    settings = section(tmp_path, f"auth_section = elsewhere\n[elsewhere]\n{nowhere}")
+    with pytest.raises(KeystoneUnavailable, match="cannot be reached"):
+        deploy.check_keystone(settings)
+
+
+def test_nobody_waits_for_ever_unless_the_file_says_so(tmp_path: Path) -> None:
+    """The libraries' defaults would."""
+    conf = section(tmp_path, GOOD).conf
+    options.register_keystone_opts(conf)
+    assert conf.keystone_authtoken.http_connect_timeout == 10
+    assert conf.keystone_authtoken.http_request_max_retries == 1
+    longer = section(tmp_path, f"{GOOD}http_connect_timeout = 60\n").conf
+    options.register_keystone_opts(longer)
+    assert longer.keystone_authtoken.http_connect_timeout == 60

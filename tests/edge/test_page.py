@@ -90,6 +90,12 @@ def test_an_answer_without_a_file_is_guarded_too(
     assert answer.headers["referrer-policy"] == "no-referrer"
 
 
+def test_a_browser_loads_less_than_100_kb() -> None:
+    """All files together, as they are sent."""
+    packed = sum(len(gzip.compress(content.encode(), mtime=0)) for content in CONTENTS.values())
+    assert packed < 100_000
+
+
 @pytest.mark.parametrize(
     ("accepted", "is_packed"),
     [
@@ -107,6 +113,13 @@ def test_a_browser_gets_a_file_packed(stranger: Client, accepted: str, is_packed
     assert content.decode() == CONTENTS["map.js"]
     assert int(answer.headers["content-length"]) == len(answer.body)
     assert answer.headers["vary"] == "accept-encoding"
+
+
+def test_the_address_works_with_and_without_its_slash(stranger: Client) -> None:
+    """Below a prefix too: the redirect is relative."""
+    assert stranger.get(PAGE).text == CONTENTS["index.html"]
+    moved = stranger.get(PAGE.rstrip("/"))
+    assert (moved.status, moved.headers["location"]) == (308, "ui/")
 
 
 def test_nothing_else_is_there(stranger: Client) -> None:
@@ -129,6 +142,13 @@ def test_nothing_of_it_is_served_where_the_operator_turned_it_off(
     for path in (PAGE.rstrip("/"), PAGE, *(PAGE + name for name in FILES)):
         answer = anybody.get(path)
         assert (answer.status, "content-security-policy" in answer.headers) == (401, False), path
+
+
+def test_it_needs_no_other_address() -> None:
+    """No file names another origin, but for namespaces of XML and sources in comments."""
+    for name, content in CONTENTS.items():
+        for address in re.findall(r"https?://[^\s\"')]+", content):
+            assert address.startswith(("http://www.w3.org/", "https://personal.sron.nl/")), name
 
 
 def test_nothing_is_inline_and_nothing_is_made_of_markup() -> None:

@@ -15,6 +15,7 @@ import pytest
 from berth.api.environ import BODY, CONTEXT
 from berth.config import ReceivingSettings
 from berth.edge.receiving import (
+    ELEMENT_BYTES,
     ELEMENTS_PER_MIB,
     MEMORY_PER_BYTE,
     SMALL,
@@ -153,6 +154,20 @@ def test_a_body_is_there_before_the_application_is_asked(
     assert service.arrived == [whole]
 
 
+def test_what_has_no_body_waits_for_none() -> None:
+    """Nothing is read unless a body is announced, because the read might never end; what is no
+    number is told by the application, which decides the order of errors."""
+    service = Service(limits())
+    never = Broken(AssertionError("nobody may read this"))
+    for length in (0, "", "000"):
+        assert service.send(never, length).status == 200
+    assert service.arrived == [b"", b"", b""]
+    for length in ("1_0", "-1", "\u0663", "ten"):
+        assert service.send(never, length).status == 200
+    assert service.get("/any").status == 200
+    assert service.arrived[-1] is None
+
+
 @pytest.mark.parametrize("length", [MIB + 1, "9" * 30, None])
 def test_a_body_over_the_limit_is_refused(length: int | str | None) -> None:
     """413: by its announced length without reading it, or when more has arrived."""
@@ -240,6 +255,34 @@ def test_strangers_make_nobody_keep_more_than_a_small_body(
     assert service.receiving.budget.bytes == 0
 
 
+def test_of_a_stranger_that_announces_no_length_little_is_read() -> None:
+    """No more than of a small announced body, up to the size of one read."""
+    service = Service(limits())
+    service.caller = None
+    body = Counted(MIB)
+    assert service.send(body, None).status == 401
+    assert SMALL < body.read_bytes <= 2 * SMALL
+
+
+def test_a_large_body_waits_in_the_line_of_those_that_are_awaited() -> None:
+    """From before authentication until it has arrived, and no longer."""
+    service = Service(limits(waiting=1))
+    withheld = Withheld()
+
+    def while_it_is_answered() -> None:
+        service.during = lambda: None
+        assert service.send(BytesIO(b"[1]"), 3).status == 200
+
+    service.during = while_it_is_answered
+    with ThreadPoolExecutor(1) as pool, ExitStack() as at_the_end:
+        at_the_end.callback(withheld.comes.set)
+        sent = pool.submit(service.send, withheld, SMALL + 1)
+        assert withheld.is_awaited.wait(PATIENCE)
+        assert service.send(BytesIO(b"[1]"), 3).status == 503
+        at_the_end.close()
+        assert sent.result(PATIENCE).status == 200
+
+
 @pytest.mark.parametrize("announced", [True, False])
 def test_so_many_bytes_of_large_bodies_are_held_and_no_more(announced: bool) -> None:
     """From when they are read until their requests are answered; small bodies are not affected."""
@@ -278,3 +321,15 @@ def test_a_body_has_so_many_elements_and_no_more(mark: bytes) -> None:
     assert answer.status == 413
     assert "65536 commas and opening brackets" in answer.detail
     assert service.arrived == [most]
+
+
+def test_elements_weigh_in_what_is_held() -> None:
+    """A body counts with its length and the memory to decode it; one of the largest allowed length
+    and number of elements is always held."""
+    service = Service(limits(body_mib=1))
+    body = b"[" + b"[]," * 1000 + b" " * SMALL
+    sizes = []
+    service.during = lambda: sizes.append(service.receiving.budget.bytes)
+    assert service.send(BytesIO(body), len(body)).status == 200
+    assert sizes == [len(body) + 2001 * ELEMENT_BYTES]
+    assert 1 + ELEMENTS_PER_MIB * ELEMENT_BYTES / MIB <= MEMORY_PER_BYTE

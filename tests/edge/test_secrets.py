@@ -12,12 +12,17 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from berth import config
+from berth.edge.audit_line import _safe
 from berth.edge.context import Context
 from berth.edge.log_format import ObjectFormatter, SafeMessages
 from berth.edge.log_lines import LineFormatter, LineHandler
+from berth.edge.request_log import log_requests
 from berth.edge.secrets import credentials_in, masked
+from tests.effort import scaled
 
 TOKEN = 'gAAAAABo-Secr3t/"+=' + "x" * 60
 PASSWORD = "c0rrect horse"
@@ -74,11 +79,26 @@ def test_no_form_of_a_secret_is_left(secret: str, form: Callable[[str], str]) ->
     assert secret[:6] not in unquote(shown)
 
 
+@settings(max_examples=scaled(100))
+@given(st.lists(st.sampled_from([str, everywhere]), min_size=len(TOKEN), max_size=len(TOKEN)))
+def test_a_secret_is_found_however_it_is_encoded(forms: list[Callable[[str], str]]) -> None:
+    """A client may percent-encode any character."""
+    text = "".join(form(each) for form, each in zip(forms, TOKEN, strict=True))
+    assert masked(f"/traits/{text}?a", context_of(SENT)) == "/traits/***?a"
+
+
 def test_names_are_no_secrets() -> None:
     """The tokens of noauth2 are names, and short passwords are found in many words."""
     sent = {"HTTP_X_AUTH_TOKEN": "admin", "HTTP_AUTHORIZATION": "Basic YTphZG1pbg=="}
     assert masked("PUT /admin admin", context_of(sent)) == "PUT /admin admin"
     assert masked(TOKEN, None) == TOKEN
+
+
+def test_a_line_of_the_audit_log_stays_json() -> None:
+    """Also where the secret follows an escape, of which nothing is left half."""
+    line = json.dumps({"name": f"\n{PASSWORD}", "more": f"\\{TOKEN}\x9b"}).encode()
+    shown = _safe(line, context_of(SENT))
+    assert json.loads(shown) == {"name": "\n***", "more": "***\x9b"}
 
 
 def logged(write: Callable[[logging.Logger], None], handler: logging.Handler) -> str:
@@ -119,3 +139,20 @@ def test_tracebacks_and_messages_are_masked(form: str) -> None:
     assert "***" in said
     assert TOKEN[:16] not in said
     assert not any(line.startswith("failed") for line in said.splitlines())
+
+
+def test_headers_are_noted_before_authentication_changes_them(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Layers inside remove them; the line is written after that."""
+    contexts: list[Context] = []
+
+    def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        contexts.append(environ["berth.context"])
+        del environ["HTTP_X_AUTH_TOKEN"]
+        start_response("204 No Content", [])
+        return []
+
+    environ = {**SENT, "REQUEST_METHOD": "GET", "PATH_INFO": f"/{TOKEN}", "QUERY_STRING": ""}
+    log_requests(application)(environ, lambda *_: lambda _: None)
+    assert masked(f"/{TOKEN}", contexts[0]) == "/***"

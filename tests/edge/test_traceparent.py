@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from berth.edge.request_log import LOG
+from berth.edge.log_format import ObjectFormatter
+from berth.edge.request_log import LOG, OutcomeLog
 from berth.edge.traceparent import trace_id_of
 from tests.api import configured
 from tests.client import Client
@@ -80,3 +81,34 @@ def test_the_trace_is_in_the_request_log_and_the_audit_log(
     assert lines[1].endswith("microversion: 1.39") and lines[2].endswith("microversion: 1.39")
     audited = map(json.loads, (tmp_path / "audit.jsonl").read_text().splitlines())
     assert [line.get("trace_id") for line in audited] == [TRACE, None, None]
+
+
+def test_every_json_line_of_the_request_has_the_trace(client: Client) -> None:
+    """Not only its line in the request log; and nothing changes without a trace."""
+    formatter = ObjectFormatter()
+    seen = []
+    record = logging.makeLogRecord({"msg": "x", "levelno": logging.INFO, "levelname": "INFO"})
+    outcome = ("127.0.0.1", '"GET /"', "200", "1", "1.39")
+    for header in ({"traceparent": VALID}, {}):
+        client.get("/", headers=header)
+        trace = f" trace: {TRACE}" if header else ""
+        request = OutcomeLog().record(logging.INFO, (*outcome, trace), 0.25)
+        for each in (record, request):
+            shown = json.loads(formatter.format(each))
+            seen.append((shown.get("extra") or {}).get("trace_id"))
+    assert seen == [TRACE, TRACE, None, None]
+
+
+def test_a_crash_is_logged_with_its_trace(
+    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The first thing to look for in the traces."""
+
+    def crash(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("berth.store.traits.create_trait", crash)
+    response = client.put("/traits/CUSTOM_TRACED", headers={"traceparent": VALID})
+    assert response.status == 500
+    request_id = response.headers["x-openstack-request-id"]
+    assert f"Unexpected error in request {request_id} of trace {TRACE}" in caplog.text

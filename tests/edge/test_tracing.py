@@ -4,16 +4,21 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from berth.edge import app
-from berth.edge.tracing import Tracing
+from berth.edge import app, tracing
+from berth.edge.tracing import Tracing, exporter_name, start_tracing
+from berth.hosts.service import Service
+from berth.model.errors import DatabaseUnavailable
 from tests.api import configured
 from tests.api.worlds import new_uuid
 from tests.client import Client
@@ -22,6 +27,7 @@ pytest.importorskip("opentelemetry.sdk")
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 TRACEPARENT = f"00-{TRACE}-{PARENT}-01"
+HTTP = "opentelemetry.exporter.otlp.proto.http"
 
 
 @pytest.fixture
@@ -107,6 +113,47 @@ def test_the_log_has_the_trace_of_the_span(
     assert caplog.messages[-1].endswith(f" trace: {span.context.trace_id:032x}")
 
 
+def test_failures_are_errors_and_probes_have_no_span(
+    client: Client, exporter: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """5xx only; an unknown path has no route."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise DatabaseUnavailable("gone")
+
+    for path in ("/livez", "/readyz", "/healthcheck"):
+        client.get(path)
+    assert [span.name for span in exporter.get_finished_spans()] == []
+    client.get("/nowhere")
+    monkeypatch.setattr("berth.store.traits.list_traits", fail)
+    client.get("/traits")
+    unknown, failed = exporter.get_finished_spans()
+    assert (unknown.name, unknown.status.status_code.name) == ("GET", "UNSET")
+    assert "http.route" not in unknown.attributes
+    assert failed.status.status_code.name == "ERROR"
+    assert failed.attributes["error.type"] == "503"
+
+
+def test_the_client_passes_its_trace_on(tracer: Any) -> None:
+    """`berth.hosts.service`, which the agent and `berth.client` use; nothing without a span."""
+    sent: list[dict[str, Any]] = []
+
+    def request(*_: object, **options: Any) -> Any:
+        sent.append(options.get("headers") or {})
+        return SimpleNamespace(status_code=200, content=b"{}", headers={}, json=dict)
+
+    transport: Any = SimpleNamespace(request=request)
+    service = Service(transport)
+    service.get("/")
+    with tracer.start_as_current_span("program") as span:
+        service.get("/")
+    context = span.get_span_context()
+    silent, traced = sent
+    assert silent == {}
+    begin = f"00-{context.trace_id:032x}-{context.span_id:016x}-"
+    assert traced["traceparent"].startswith(begin)
+
+
 class Receiver(HTTPServer):
     """An OTLP receiver."""
 
@@ -190,3 +237,46 @@ def test_spans_arrive_at_a_receiver(
     assert resource["service.name"] == name
     (of_scope,) = of_resource.scope_spans
     assert {span.name for span in of_scope.spans} == {"search", "GET /allocation_candidates"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "name"),
+    [
+        ({}, None),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}, "otlp"),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://x"}, "otlp"),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": ""}, None),
+        ({"OTEL_TRACES_EXPORTER": "otlp"}, "otlp"),
+        ({"OTEL_TRACES_EXPORTER": "console"}, "console"),
+        ({"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}, None),
+        ({"OTEL_TRACES_EXPORTER": "otlp", "OTEL_SDK_DISABLED": "TRUE"}, None),
+        ({"OTEL_SERVICE_NAME": "berth"}, None),
+    ],
+)
+def test_the_environment_names_an_exporter(environment: dict[str, str], name: str | None) -> None:
+    """Otherwise there are no spans."""
+    assert exporter_name(environment) == name
+
+
+def test_what_cannot_be_sent_is_said(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An exporter that is not supported, or not installed; the service serves all the same."""
+    assert start_tracing({}) is None
+    assert start_tracing({"OTEL_TRACES_EXPORTER": "zipkin"}) is None
+    monkeypatch.setattr(tracing, "_is_installed", lambda *_: False)
+    assert start_tracing({"OTEL_TRACES_EXPORTER": "otlp"}) is None
+    unsupported, absent = caplog.messages
+    assert "OTEL_TRACES_EXPORTER=zipkin" in unsupported
+    assert "pip install 'berthd[otel]'" in absent
+
+
+def test_nothing_is_imported_without_an_exporter(tmp_path: Path) -> None:
+    """Neither the exporter nor our use of the SDK, which oslo.middleware itself imports."""
+    code = (
+        "import sys; from pathlib import Path; from tests.api import configured\n"
+        "configured.serve(Path(sys.argv[1])).get('/allocation_candidates?resources=VCPU:1')\n"
+        "loaded = {name for name in sys.modules if name.startswith('opentelemetry.')}\n"
+        "assert not {name for name in loaded if 'exporter.' in name}, loaded"
+    )
+    subprocess.run([sys.executable, "-c", code, tmp_path], check=True)

@@ -79,6 +79,58 @@ def test_variables_are_checked_too(tmp_path: Path) -> None:
     ]
 
 
+def test_a_file_of_openstack_placement_has_nothing_unknown(tmp_path: Path) -> None:
+    """With the options of its libraries, deprecated names, and sections that berth ignores."""
+    assert (
+        found(
+            tmp_path,
+            """
+[DEFAULT]
+auth_strategy = noauth2
+debug = true
+log-file = placement.log
+state_path = /var/lib/placement
+bindir = /usr/bin
+[placement]
+randomize_allocation_candidates = true
+policy_file = placement-policy.yaml
+[placement_database]
+connection_debug = 3
+idle_timeout = 30
+max_retries = -1
+[workarounds]
+optimize_for_wide_provider_trees = true
+[oslo_policy]
+enforce_scope = true
+policy_dirs = policy.d
+[oslo_middleware]
+enable_proxy_headers_parsing = true
+max_request_body_size = 114688
+[cors]
+allowed_origin = https://horizon.example.org
+[healthcheck]
+detailed = false
+[keystone_authtoken]
+www_authenticate_uri = https://keystone.example.org
+auth_type = password
+auth_url = https://k
+username = placement
+project_name = service
+user_domain_name = Default
+password = x
+memcached_servers = a:11211
+[oslo_messaging_rabbit]
+ssl = true
+[oslo_concurrency]
+lock_path = /tmp
+[profiler]
+enabled = false
+""",
+        )
+        == []
+    )
+
+
 @pytest.mark.parametrize(
     ("option", "create"), [("policy_file", Path.touch), ("policy_dirs", Path.mkdir)]
 )

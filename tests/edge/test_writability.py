@@ -11,11 +11,12 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
+from berth.edge import writability
 from berth.edge.readiness import NotReady, Readiness
-from berth.edge.writability import DOUBT_S, PROBE_EACH_S, ROOM_MIN, Writability
+from berth.edge.writability import DOUBT_S, PROBE_EACH_S, ROOM_MIN, Writability, fault_in
 from berth.index import Index
 from berth.model.database_errors import WritesRefused
-from berth.model.errors import DatabaseUnavailable
+from berth.model.errors import DatabaseUnavailable, OutcomeUnknown
 from berth.store.engine.database import Database
 from berth.upkeep import schema
 from tests.edge.auth.gate import Clock
@@ -54,6 +55,26 @@ def test_a_failed_write_counts_until_another_succeeds(db: Database) -> None:
 
 
 @pytest.mark.engines("sqlite")
+def test_probes_write_seldom(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once in ten seconds, however often health is asked; never while clients write."""
+    clock = Clock()
+    probes: list[Database] = []
+    monkeypatch.setattr(writability, "rewrite_identity", probes.append)
+    known = Writability(clock=clock)
+    for _ in range(100):
+        known.fault(db)
+    assert len(probes) == 1
+    for _ in range(100):
+        clock.now += PROBE_EACH_S / 2
+        known.committed()
+        known.fault(db)
+    assert len(probes) == 1
+    clock.now += PROBE_EACH_S
+    known.fault(db)
+    assert len(probes) == 2
+
+
+@pytest.mark.engines("sqlite")
 @pytest.mark.parametrize(("user", "for_root"), [(0, 1), (1000, 9)])
 def test_a_disk_without_room_is_seen_before_a_write_fails(
     db: Database, monkeypatch: pytest.MonkeyPatch, user: int, for_root: int
@@ -70,6 +91,14 @@ def test_a_disk_without_room_is_seen_before_a_write_fails(
     monkeypatch.undo()
     clock.now += PROBE_EACH_S
     assert known.fault(db) is None
+
+
+def test_the_cause_is_found_behind_other_errors() -> None:
+    """A lock or a lost connection is no such cause."""
+    assert fault_in(DatabaseUnavailable("database is locked")) is None
+    unknown = OutcomeUnknown()
+    unknown.__cause__ = _FULL
+    assert fault_in(unknown) == _WORDS
 
 
 def test_a_table_that_is_missing_is_named(db: Database) -> None:

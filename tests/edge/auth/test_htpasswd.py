@@ -7,10 +7,13 @@ import bcrypt
 import pytest
 
 from berth.edge.auth.htpasswd import (
+    User,
     hash_password,
     is_password,
     parse_users,
     unmatched_hash,
+    with_user,
+    without_user,
 )
 from berth.edge.auth.identity import Identity
 from berth.edge.auth.watched_file import MalformedLine
@@ -72,6 +75,18 @@ def test_anything_else_is_refused_with_its_line(line: str, why: str) -> None:
     assert said.startswith("line 2: ") and why in said
     for part in line.split(":")[1:2]:
         assert part not in said
+
+
+def test_a_change_leaves_the_other_lines_alone() -> None:
+    """Comments stay, and so does the order of users."""
+    text = f"# the office\nalice:{HASH}\n#alice:old\nbob:{HASH}:web:reader"
+    alice = User(Identity("alice", "web", ("admin",)), HASH)
+    changed = f"# the office\nalice:{HASH}:web:admin\n#alice:old\nbob:{HASH}:web:reader\n"
+    assert with_user(text, alice) == changed
+    assert without_user(changed, "alice") == f"# the office\n#alice:old\nbob:{HASH}:web:reader\n"
+    carol = User(Identity("carol", "carol", ()), HASH)
+    assert with_user(text, carol) == f"{text}\ncarol:{HASH}:carol:\n"
+    assert parse_users(with_user("", carol)) == {"carol": carol}
 
 
 def test_a_password_has_72_bytes_at_most() -> None:

@@ -164,6 +164,54 @@ def test_who_has_the_password_of_another_is_still_somebody_else(gate: Gate) -> N
     assert gate.status(basic("eve", "secret")) == 401
 
 
+def test_a_change_of_the_file_counts(gate: Gate, clock: Clock, path: Path) -> None:
+    """A new user, other roles, another password, a removed user: at the next look."""
+    assert gate.status(ALICE) == 200
+    replace(path, line("alice", "secret", "::service") + line("carol", "lorac"))
+    assert gate.status(basic("carol", "lorac")) == 401
+    clock.now += LOOK_EVERY_S
+    assert gate.who(ALICE)["roles"] == ["service"]
+    assert gate.status(basic("carol", "lorac")) == 200
+    replace(path, line("alice", "other") + line("dave", "evad"))
+    clock.now += LOOK_EVERY_S
+    assert gate.status(ALICE) == 401
+    assert gate.status(basic("carol", "lorac")) == 401
+
+
+@pytest.mark.parametrize("harm", ["gone", "a folder", "malformed", "not UTF-8"])
+def test_a_broken_file_lets_nobody_in(
+    gate: Gate, clock: Clock, path: Path, caplog: pytest.LogCaptureFixture, harm: str
+) -> None:
+    """503 meanwhile, also for callers that were authenticated before, and one line at the start
+    and at the end; then everything is as it was."""
+    caplog.set_level(logging.INFO, "berth.edge.auth")
+    whole = path.read_text()
+    assert gate.status(ALICE) == 200
+    path.unlink()
+    match harm:
+        case "a folder":
+            path.mkdir()
+        case "malformed":
+            path.write_text(f"{OF_ALICE}alice")
+        case "not UTF-8":
+            path.write_bytes(b"fine\n\xff")
+    for _ in range(3):
+        clock.now += LOOK_EVERY_S
+        answer = gate.knock(ALICE)
+        assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
+        assert "log" in answer.detail and str(path) not in answer.text
+    if harm == "a folder":
+        path.rmdir()
+    replace(path, whole)
+    clock.now += LOOK_EVERY_S
+    assert gate.status(ALICE) == 200
+    fault, mended = (each for each in caplog.records if each.name.endswith("watched_file"))
+    assert (fault.levelno, mended.levelno) == (logging.ERROR, logging.INFO)
+    assert str(path) in fault.getMessage() and "every login is refused" in fault.getMessage()
+    if harm == "malformed":
+        assert fault.getMessage().startswith(f"{path}, line 2: expected name:hash")
+
+
 def test_who_fails_too_often_has_to_wait(gate: Gate, clock: Clock, checked: list[str]) -> None:
     """429 with the seconds that are left, rounded up, and nothing is checked meanwhile, not even a
     right password; other callers are not affected. The wait doubles up to a bound, and is forgotten
@@ -214,6 +262,47 @@ def test_a_failure_is_logged_without_the_password(
     )
     assert lines[-1] == f"{lines[0]}; further attempts are refused for 1 s"
     assert "hunter2" not in caplog.text and eve["Authorization"].split()[1] not in caplog.text
+
+
+def test_the_same_credentials_are_checked_once_for_all_who_wait(
+    strategy: HttpBasic, checked: list[str]
+) -> None:
+    """Thirty processes of a service that start together cost one check."""
+    barrier = threading.Barrier(30)
+
+    def knock(_: int) -> int:
+        gate = Gate(layer_of(strategy))
+        barrier.wait(60)
+        return gate.status(ALICE)
+
+    with ThreadPoolExecutor(30) as executor:
+        assert set(executor.map(knock, range(30))) == {200}
+    assert checked == ["secret"]
+
+
+def test_a_flood_of_passwords_is_bounded(strategy: HttpBasic, let_go: Callable[[], None]) -> None:
+    """A limited number waits for a check; one more gets 503."""
+
+    def knock(number: int) -> int:
+        return Gate(layer_of(strategy)).status(basic(f"user-{number}", "wrong"))
+
+    with ThreadPoolExecutor(CHECKS_MAX) as executor:
+        waiting = [executor.submit(knock, number) for number in range(CHECKS_MAX)]
+        wait_until(lambda: len(strategy.checks) == CHECKS_MAX, "all checks begun")
+        answer = Gate(layer_of(strategy)).knock(ALICE)
+        assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
+        let_go()
+        assert {future.result(60) for future in waiting} == {401}
+    assert Gate(layer_of(strategy)).status(ALICE) == 200
+
+
+def test_a_check_that_takes_too_long_is_given_up(
+    gate: Gate, let_go: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caller gets 503 before its own timeout."""
+    monkeypatch.setattr(http_basic, "CHECK_S_MAX", 0.01)
+    assert gate.status(ALICE) == 503
+    let_go()
 
 
 @pytest.mark.parametrize(

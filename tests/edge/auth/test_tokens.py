@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from berth.edge.auth.failed_attempts import FREE
 from berth.edge.auth.file_based import layer_of
 from berth.edge.auth.identity import Identity
 from berth.edge.auth.token_file import (
@@ -137,6 +138,17 @@ def test_a_change_of_the_file_counts(gate: Gate, clock: UtcClock, path: Path) ->
     assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
 
 
+def test_who_fails_too_often_has_to_wait(gate: Gate, clock: UtcClock) -> None:
+    """429; the valid token is accepted all the while."""
+    answers = [gate.knock(bearer(GUESSED)) for _ in range(FREE + 2)]
+    assert [answer.status for answer in answers] == [401] * (FREE + 1) + [429]
+    assert answers[-1].headers["Retry-After"] == "1"
+    assert gate.status(bearer(TOKEN)) == 200
+    assert gate.status(bearer(GUESSED), address="192.0.2.2") == 401
+    clock.now += 1
+    assert gate.status(bearer(GUESSED)) == 401
+
+
 def test_a_token_is_valid_until_it_ends(path: Path, clock: UtcClock) -> None:
     """Whoever waits for changes is checked again, without the token: until it expires, is revoked,
     or has other rights; or the file cannot be used."""
@@ -176,6 +188,14 @@ def test_of_a_token_only_its_hash_is_kept(monkeypatch: pytest.MonkeyPatch) -> No
     thrown = iter(["aaaaaaaa", "aaaaaaaa", "bbbbbbbb", "c" * 64])
     monkeypatch.setattr("secrets.token_hex", lambda _: next(thrown))
     assert issue(ALICE, created=NOW, expires=None, taken=["aaaaaaaa"])[1].id == "bbbbbbbb"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "berth_", "berth_12345678_", "BERTH_12345678_" + "a" * 64, "berth_1_" + "a" * 64]
+)
+def test_another_text_has_no_id(text: str) -> None:
+    """So the file is not searched for it."""
+    assert id_in(text) is None
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,24 @@ def test_a_revoked_token_ends_the_wait_and_is_refused_from_then_on() -> None:
     assert "HTTP_X_AUTH_TOKEN" in request, "the middleware asks Keystone by itself"
 
 
+def test_many_who_wait_with_one_token_ask_keystone_once() -> None:
+    """In two seconds."""
+    keystone = Keystone("t")
+    checks = [keystone.waiting.checking(environ("t")) for _ in range(100)]
+    assert all(is_valid() for is_valid in checks)
+    assert keystone.asked == [("t", False)]
+
+
+def test_a_token_expires_while_keystone_cannot_be_asked() -> None:
+    """Its time is known."""
+    keystone = Keystone("t")
+    is_valid = keystone.waiting.checking(environ("t"))
+    keystone.clock.now += 3599
+    assert is_valid()
+    keystone.clock.now += 1
+    assert not is_valid()
+
+
 def test_a_service_waits_with_a_users_token_that_has_expired() -> None:
     """For as long as its own token is valid."""
     keystone = Keystone("t", "s")

@@ -34,6 +34,17 @@ def path(tmp_path: Path) -> Path:
     return file
 
 
+def test_a_file_that_is_as_it_was_is_not_read_again(path: Path) -> None:
+    """Only its status is read."""
+    read: list[str] = []
+    clock = Clock()
+    file = WatchedFile(path, lambda text: read.append(text), clock=clock)
+    for _ in range(5):
+        clock.now += LOOK_EVERY_S
+        file.content()
+    assert read == ["first"]
+
+
 def test_a_disk_that_recovers_lets_everybody_in_again(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

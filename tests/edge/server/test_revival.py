@@ -3,7 +3,17 @@
 
 from __future__ import annotations
 
-from berth.edge.server.revival import PAUSE_S_FIRST, PAUSE_S_MAX, STARTS_MAX, Revival
+from berth.edge.server.revival import LASTING_S, PAUSE_S_FIRST, PAUSE_S_MAX, STARTS_MAX, Revival
+
+
+def test_a_worker_that_has_served_comes_back_at_once() -> None:
+    """A kill costs only the requests of that worker."""
+    revival = Revival(2, now=0)
+    assert revival.pause(now=LASTING_S) is None
+    assert revival.ended(1, had_served=True, for_good=False, now=LASTING_S) == 0
+    assert revival.due(now=LASTING_S) == [1]
+    revival.begun(1, now=LASTING_S)
+    assert revival.due(now=100) == []
 
 
 def test_a_worker_that_falls_as_soon_as_it_serves_waits_a_little() -> None:
@@ -36,6 +46,16 @@ def test_the_service_ends_when_every_worker_has_said_why_it_cannot_start() -> No
     revival.begun(0, now=2)
     revival.ended(1, had_served=False, for_good=True, now=3)
     assert not revival.is_hopeless({0}), "the first serves by now"
+    assert revival.is_hopeless(set())
+
+
+def test_a_worker_that_is_killed_before_it_serves_has_some_more_tries() -> None:
+    """It has given no reason, so the next start may succeed."""
+    revival = Revival(1, now=0)
+    for _ in range(STARTS_MAX - 1):
+        revival.ended(0, had_served=False, for_good=False, now=0)
+        assert not revival.is_hopeless(set())
+    revival.ended(0, had_served=False, for_good=False, now=0)
     assert revival.is_hopeless(set())
 
 

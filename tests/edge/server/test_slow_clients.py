@@ -17,7 +17,7 @@ import pytest
 
 from berth.edge.server import slow_clients
 from berth.edge.server.connections import Connection, connections_to, cut, listens
-from berth.edge.server.slow_clients import RATE, SlowClients, Wait, in_the_way
+from berth.edge.server.slow_clients import RATE, Served, SlowClients, Wait, in_the_way
 from berth.edge.server.workers import CONNECTIONS_MAX, FILES_BESIDES, connections_for_files
 
 #: Of the limits of open files: none, and as many as a worker wants.
@@ -85,6 +85,16 @@ LATE: Final[dict[str, tuple[list[dict[str, Any]], list[Look]]]] = {
             (GIVEN + 31, [c(1, came=30 * RATE)], [1]),
         ],
     ),
+    "much may come within one tick of the kernel's clock": (
+        [{"since": 0}],
+        [
+            (
+                GIVEN + 10,
+                [c(2, came=30 * RATE, sent_ago=GIVEN + 10), c(1, sent_ago=GIVEN + 10)],
+                [1],
+            )
+        ],
+    ),
     "of several the one that came when the waiting began": (
         [{"since": 0}],
         [(GIVEN + 1, [c(1, at=1), c(2), c(7, at=-5)], [2])],
@@ -103,6 +113,10 @@ LATE: Final[dict[str, tuple[list[dict[str, Any]], list[Look]]]] = {
             (GIVEN + 2, [c(1, came=300, came_ago=0.1)], [1]),
         ],
     ),
+    "what clocks round does not pass for a new request": (
+        [{"since": 0}],
+        [(1, [c(1, came=MUCH)], []), (GIVEN + 2, [c(1, at=0.5, came=MUCH)], [])],
+    ),
     "neither bytes nor times before a new request count": (
         [{"since": 5}],
         [
@@ -115,9 +129,20 @@ LATE: Final[dict[str, tuple[list[dict[str, Any]], list[Look]]]] = {
             ),
         ],
     ),
+    "a body announced right behind a question": (
+        [{"since": 0}],
+        [
+            (now, [c(1, sent_ago=GIVEN + 0.9, came_ago=GIVEN + 1)], cut_off)
+            for now, cut_off in ((GIVEN + 1, None), (GIVEN + 2, [1]))
+        ],
+    ),
     "an address in another spelling": (
         [{"since": 0, "address": "2001:db8::1"}],
         [(GIVEN + 1, [c(1, peer=("2001:0db8:0:0::1", 1))], [1])],
+    ),
+    "an address with its zone": (
+        [{"since": 0, "address": "fe80::1"}],
+        [(GIVEN + 1, [c(1, peer=("fe80::1%eth0", 1))], [1])],
     ),
 }
 
@@ -132,6 +157,37 @@ def test_who_is_late_is_cut_off(case: str) -> None:
     for now, connections, cut_off in looks:
         late = slow.late([each(now) for each in connections], START + now).owing
         assert cut_off is None or [connection.fd for connection in late] == cut_off, now
+
+
+def test_of_several_bodies_the_first_that_is_awaited_finds_its_connection_first() -> None:
+    """The result does not depend on the order of a set."""
+
+    def cut_off(*, later_first: bool) -> set[int]:
+        slow = SlowClients(GIVEN)
+        for _ in range(2):
+            awaited(slow, since=0)
+        for wait, late in zip(slow.waits, (later_first, not later_first), strict=True):
+            wait.since = START + (0.2 if late else 0.1)
+        now = GIVEN + 1
+        several = [seen(now, fd, at=at) for fd, at in {1: -0.2, 2: 0.0, 3: 0.5}.items()]
+        return {connection.fd for connection in slow.late(several, START + now).owing}
+
+    assert cut_off(later_first=False) == cut_off(later_first=True) == {1, 2}
+
+
+def test_an_answer_is_to_be_taken_in_the_time_given() -> None:
+    """With a second more per 64 KiB read, and a new deadline for each response."""
+    slow = SlowClients(GIVEN)
+    for after, taken, is_owed, is_late in (
+        (0, 100, True, False),
+        (GIVEN + 1, 100 + 2 * RATE, True, False),
+        (GIVEN + 3, 100 + 2 * RATE, True, True),
+        (GIVEN + 4, 200 + 2 * RATE, False, False),
+        (GIVEN + 5, 200 + 2 * RATE, True, False),
+        (2 * GIVEN + 6, 200 + 2 * RATE, True, True),
+    ):
+        mine = seen(after, 1, is_owed=is_owed, taken=taken)
+        assert bool(slow.late([mine], START + after).untaken) is is_late, after
 
 
 def silent(
@@ -176,6 +232,17 @@ def test_a_whole_request_that_runs_for_long_is_never_cut_off(
     assert silent(slow, own, now=now + 1) == [], "the response may not have been sent yet"
     assert silent(slow, own, now=now + 6) == [1]
     assert not slow.served
+
+
+def test_a_request_whose_body_is_awaited_is_not_whole() -> None:
+    """Its connection ends too, as long after its beginning as any."""
+    now = START + GIVEN + 1
+    slow = SlowClients(GIVEN)
+    wait = awaited(slow, since=GIVEN)
+    slow.served.add(Served("192.0.2.1", now - 1, wait))
+    assert silent(slow, asking(1, at=START, now=now), now=now) == [1]
+    slow.waits.clear()
+    assert silent(slow, asking(1, at=START, now=now), now=now) == []
 
 
 def test_who_rests_longest_makes_room() -> None:
@@ -280,3 +347,41 @@ def test_the_kernel_knows_the_connections_of_a_port() -> None:
 def answered(fd: int, at: float) -> Callable[[float], Connection]:
     """A connection that got its response in the clock tick in which the request came."""
     return lambda now: seen(now, fd, sent_ago=now - at, came_ago=now - at, taken=400)
+
+
+@pytest.mark.parametrize(
+    ("connections", "has_gone"),
+    [
+        ([], True),
+        ([c(1)], False),
+        # It waited for a thread.
+        ([c(1, at=-0.5)], False),
+        # A later request.
+        ([c(1, at=1)], True),
+        ([answered(1, -60)], True),
+        # Answered since.
+        ([answered(1, 1)], True),
+        ([c(1, peer=ELSEWHERE)], True),
+        # The kernel's clock is too coarse to tell.
+        ([answered(1, -0.001)], False),
+        # A second request behind the first.
+        ([c(1, came_ago=0.1)], False),
+    ],
+)
+def test_a_client_has_gone_when_no_connection_of_its_address_can_be_its_own(
+    connections: list[Any], has_gone: bool
+) -> None:
+    """Granian closes the connection of a client that disconnects; others from its address may
+    remain. The request came at START, and the check is two seconds later."""
+    slow = SlowClients(GIVEN)
+    assert not slow.has_gone("192.0.2.1", START), "before any check"
+    slow.note([each(2) for each in connections], START + 2, START + 2)
+    assert slow.has_gone("192.0.2.1", START) is has_gone
+
+
+def test_a_check_during_the_request_takes_nobody_for_gone() -> None:
+    """Each connection was seen at some moment between the begin and the end of the check."""
+    for begin, end, shown in ((0.5, 0.5, []), (1, 7, [seen(2, 1)])):
+        slow = SlowClients(GIVEN)
+        slow.note(shown, START + begin, START + end)
+        assert not slow.has_gone("192.0.2.1", START)

@@ -9,12 +9,14 @@ import socket
 import subprocess
 import sys
 import threading
+from queue import Empty
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from berth.edge.server import lifeline, workers
+from berth.edge.server import connections, lifeline, workers
+from berth.edge.server.wakeup import SLEEP_S_MAX, Wakeup
 from tests.e2e.serving import PATIENCE
 
 #: Granian asks each worker once when all have ended.
@@ -68,6 +70,17 @@ def test_a_worker_that_does_not_stop(monkeypatch: pytest.MonkeyPatch, hears_at: 
     assert server.wrks == []
 
 
+def test_a_worker_may_end_while_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check whether it still listens failed if it had just exited."""
+    monkeypatch.setattr(connections, "_TABLES", ())  # nothing else to read: more looks, more races
+    for _ in range(15):
+        ending = subprocess.Popen(["sleep", "0.005"])
+        reaping = threading.Thread(target=ending.wait)
+        reaping.start()
+        while reaping.is_alive():
+            assert not connections.listens(ending.pid, 1)
+
+
 #: SIGTERM comes at every line of Python that a wait runs, those of the standard library too.
 SIGNALLED = """
 import signal, sys
@@ -101,6 +114,38 @@ def test_a_signal_at_any_moment_wakes_who_waits_for_workers() -> None:
     command = [sys.executable, "-c", SIGNALLED, str(LINES)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert done.stdout.split() == ["True"] * LINES
+
+
+def test_a_signal_that_the_kernel_did_not_tell_of_is_heard_soon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A signal just before a thread sleeps does not wake it: its handler waits for the interpreter.
+    So the thread must not sleep for ever."""
+    slept: list[float | None] = []
+    wakeup = Wakeup(lambda: len(slept) == 3)
+
+    class Asleep:
+        def get(self, timeout: float | None = None) -> None:
+            """Wait without ever being woken."""
+            slept.append(timeout)
+            raise Empty
+
+    monkeypatch.setattr(wakeup, "_knocks", Asleep())
+    assert wakeup.wait()
+    assert slept == [SLEEP_S_MAX] * 3
+
+
+def test_what_there_is_to_do_is_not_forgotten_with_the_event() -> None:
+    """Granian checks for work first, and clears its event afterwards."""
+    due: list[int] = []
+    wakeup = Wakeup(lambda: bool(due))
+    assert not wakeup.wait(0.01)
+    wakeup.set()
+    due.append(1)
+    wakeup.clear()
+    assert wakeup.wait(PATIENCE)
+    due.clear()
+    assert not wakeup.wait(0.01)
 
 
 def test_without_a_parent_it_ends_itself(monkeypatch: pytest.MonkeyPatch) -> None:
