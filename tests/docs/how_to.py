@@ -2,7 +2,8 @@
 """Runs a page of `docs/how-to/`, or the tutorial, as a reader would: in one shell and one empty
 directory.
 
-The `sh` blocks run in order, with this release's commands first in the PATH. A `text` block after
+The `sh` blocks run in order, with this release's commands first in the PATH; `berth` runs as
+`tests/e2e/warm.py` says, the first of a page in a new Python process. A `text` block after
 one is its output: its lines must appear in the output in order; `...` stands for any text. Pages
 use the usual port, 8778, which a free one replaces.
 """
@@ -16,9 +17,11 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tests.docs.pages import DOCS, blocks
 from tests.e2e.serving import PATIENCE
+from tests.e2e.warm import warm_commands
 from tests.servers.ports import free_port
 
 HOW_TO = [*sorted((DOCS / "how-to").glob("*.md")), DOCS / "tutorial.md"]
@@ -51,7 +54,8 @@ def follow(
         for block in blocks(page.read_text(), "sh", "text")
     ]
     commands = [text for kind, text in steps if kind == "sh"]
-    ran = _run(commands, home, variables or {}, patience_s)
+    with TemporaryDirectory() as folder, warm_commands(Path(folder)) as programs:
+        ran = _run(commands, home, programs, variables or {}, patience_s)
     outputs = ran.stdout.split(f"{_MARK}\n")[1:]
     assert ran.returncode == 0, f"{page.name}, block {len(outputs)}:\n{ran.stdout}"
     number = 0
@@ -69,7 +73,11 @@ def follow(
 
 
 def _run(
-    commands: list[str], home: Path, variables: Mapping[str, str], patience_s: float
+    commands: list[str],
+    home: Path,
+    programs: Path,
+    variables: Mapping[str, str],
+    patience_s: float,
 ) -> subprocess.CompletedProcess[str]:
     """Run all commands in one shell, which exits at the first failure; its children end with it."""
     script = "set -euo pipefail\n" + "".join(f"echo {_MARK}\n{text}" for text in commands)
@@ -81,7 +89,7 @@ def _run(
             env={
                 "HOME": str(home),
                 "LANG": "C.UTF-8",
-                "PATH": f"{Path(sys.executable).parent}:/usr/sbin:/usr/bin:/sbin:/bin",
+                "PATH": f"{programs}:{Path(sys.executable).parent}:/usr/sbin:/usr/bin:/sbin:/bin",
                 **variables,
             },
             stdin=subprocess.DEVNULL,

@@ -6,12 +6,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from tests.docs.how_to import shows
 from tests.docs.pages import ROOT, blocks, section
 from tests.e2e.serving import PATIENCE, served
+from tests.e2e.warm import warm_commands
 from tests.effort import LEFT_OUT, is_left_out
 
 #: Printed in front of the output of each block of commands.
@@ -31,16 +33,17 @@ def follow(directory: Path, steps: list[tuple[str, str]], **variables: str) -> l
     """The output of each block of commands, run in one shell."""
     blocks_of_commands = [text for kind, text in steps if kind == "sh"]
     script = "set -eu\n" + "".join(f"echo {MARK}\n{text}" for text in blocks_of_commands)
-    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
-    ran = subprocess.run(
-        ["bash", "-c", script],
-        cwd=directory,
-        env={"HOME": str(directory), "LANG": "C.UTF-8", "PATH": path, **variables},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=2 * PATIENCE,
-    )
+    with TemporaryDirectory() as folder, warm_commands(Path(folder)) as programs:
+        path = f"{programs}:{Path(sys.executable).parent}:/usr/bin:/bin"
+        ran = subprocess.run(
+            ["bash", "-c", script],
+            cwd=directory,
+            env={"HOME": str(directory), "LANG": "C.UTF-8", "PATH": path, **variables},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=2 * PATIENCE,
+        )
     assert ran.returncode == 0, ran.stdout
     return ran.stdout.split(f"{MARK}\n")[1:]
 
