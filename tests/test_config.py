@@ -197,9 +197,14 @@ def test_later_files_and_directories_win(home: Path) -> None:
     assert settings.max_allocation_candidates == 2
 
 
-@pytest.mark.parametrize("place", [".placement/placement.conf", "placement.conf"])
-def test_a_file_in_the_home_directory_is_found(home: Path, place: str) -> None:
-    """With no `--config-file`, the usual places are searched."""
+@pytest.mark.parametrize(
+    "place", [".placement/placement.conf", "placement.conf", "snap/etc/placement/placement.conf"]
+)
+def test_a_file_in_the_usual_places_is_found(
+    home: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """With no `--config-file`, the home directory is searched, and `$SNAP_COMMON`."""
+    monkeypatch.setenv("SNAP_COMMON", str(home / "snap"))
     write(home / place, database("found"))
     assert config.read_settings(config.load()).database.url == "sqlite:////srv/found.db"
 
@@ -211,13 +216,6 @@ def test_the_topmost_place_wins(home: Path) -> None:
     settings = config.read_settings(config.load())
     assert settings.database.url == "sqlite:////srv/inner.db"
     assert settings.auth_strategy == "keystone"
-
-
-def test_a_snap_has_its_own_places(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`$SNAP_COMMON/etc/placement/` is searched too."""
-    monkeypatch.setenv("SNAP_COMMON", str(home / "snap"))
-    write(home / "snap" / "etc" / "placement" / "placement.conf", database("snap"))
-    assert config.read_settings(config.load()).database.url == "sqlite:////srv/snap.db"
 
 
 def test_a_directory_of_fragments_in_the_usual_places_overrides(home: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from berth.config import Settings
-from berth.deploy import SchemaNotReady, leave_database, open_prepared
+from berth.deploy import leave_database, open_prepared
 from berth.index import Index
 from berth.model.errors import DatabaseUnavailable, RevisionForeign
 from berth.store.engine.database import Database
@@ -46,22 +46,6 @@ def test_a_database_is_tried_once_and_then_as_often_as_configured(
     with pytest.raises(DatabaseUnavailable, match="cannot be reached"):
         open_prepared(replace(settings, database=database))
     assert len(attempts) == 1 + max_retries
-
-
-def test_a_schema_of_another_release_is_not_served(settings: Settings, database: Database) -> None:
-    """The message names the schema and the command to run."""
-    with database.engine.begin() as connection:
-        connection.execute(text("UPDATE berth_alembic_version SET version_num = '9999'"))
-    with pytest.raises(SchemaNotReady, match=r"9999.*newer release"):
-        open_prepared(settings)
-
-
-def test_workers_leave_the_counting_to_their_parent(
-    settings: Settings, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`berth serve` compares all allocations once, not once more for each worker."""
-    monkeypatch.setattr(schema, "recount_usages", None)
-    open_prepared(settings, recount=False).dispose()
 
 
 @pytest.mark.parametrize("sync_on_startup", [False, True])

@@ -137,17 +137,6 @@ def test_failures_are_returned_unless_asked_for(make_conf: MakeConf) -> None:
             client.get(missing, raise_exc=True)
 
 
-def test_schemas_and_microversions_are_those_of_the_service(make_conf: MakeConf) -> None:
-    """Nothing is skipped because there is no socket."""
-    with PlacementDirect(make_conf("a")) as client:
-        assert client.post("/resource_providers", json={"nom": "x"}).status_code == 400
-        assert client.get("/traits").status_code == 404
-        assert client.get("/traits", microversion="1.6").status_code == 200
-        assert client.get("/traits", microversion="1.99").status_code == 406
-        odd = client.put("/resource_classes/CUSTOM_%C3%84", microversion="1.7")
-        assert odd.status_code == 400
-
-
 def test_a_path_that_is_not_ascii_is_that_of_the_service(make_conf: MakeConf) -> None:
     """Bytes as PEP 3333 has them, which the application reads as UTF-8, or says that they are not.
 
@@ -190,48 +179,10 @@ def test_links_stay_inside(make_conf: MakeConf) -> None:
 def test_the_caller_may_reshape(make_conf: MakeConf) -> None:
     """An offline upgrade moves inventory and allocations at once, whatever the policy defaults."""
     with PlacementDirect(make_conf("a"), latest_microversion=True) as client:
-        root = create_provider(client, "cn1")
-        child = str(uuid.uuid4())
-        client.post(
-            "/resource_providers",
-            json={"uuid": child, "name": "cn1_gpu", "parent_provider_uuid": root},
-        )
-        inventory = {"VGPU": {"total": 8}}
-        client.put(
-            f"/resource_providers/{root}/inventories",
-            json={"resource_provider_generation": 0, "inventories": inventory},
-        )
-        consumer = str(uuid.uuid4())
-        claim = {
-            "allocations": {root: {"resources": {"VGPU": 2}}},
-            "project_id": "p",
-            "user_id": "u",
-            "consumer_generation": None,
-            "consumer_type": "INSTANCE",
-        }
-        assert client.put(f"/allocations/{consumer}", json=claim).status_code == 204
-        moved = {
-            "inventories": {
-                root: {"resource_provider_generation": 2, "inventories": {}},
-                child: {"resource_provider_generation": 0, "inventories": inventory},
-            },
-            "allocations": {
-                consumer: claim
-                | {"allocations": {child: {"resources": {"VGPU": 2}}}, "consumer_generation": 1}
-            },
-        }
-        answer = client.post("/reshaper", json=moved)
+        of_root = {"resource_provider_generation": 0, "inventories": {"VGPU": {"total": 8}}}
+        reshaped = {"inventories": {create_provider(client, "cn1"): of_root}, "allocations": {}}
+        answer = client.post("/reshaper", json=reshaped)
         assert answer.status_code == 204, answer.text
-        usages = client.get(f"/resource_providers/{child}/usages").json()["usages"]
-        assert usages == {"VGPU": 2}
-
-
-def test_several_databases_are_open_at_once(make_conf: MakeConf) -> None:
-    """Each context has its own application; neither sees the other's."""
-    with PlacementDirect(make_conf("a")) as first, PlacementDirect(make_conf("b")) as second:
-        create_provider(first, "in a")
-        create_provider(second, "in b")
-        assert (names(first), names(second)) == ({"in a"}, {"in b"})
 
 
 def test_two_databases_of_one_process_share_no_names(make_conf: MakeConf) -> None:
@@ -252,14 +203,6 @@ def test_two_databases_of_one_process_share_no_names(make_conf: MakeConf) -> Non
         for client, trait in ((one, "CUSTOM_ONE"), (two, "CUSTOM_TWO"), (one, "CUSTOM_ONE")):
             shown = client.get("/allocation_candidates?resources=VCPU:1").json()
             assert shown["provider_summaries"][hosts[trait]]["traits"] == [trait]
-
-
-def test_two_contexts_on_one_database_see_each_other_at_once(make_conf: MakeConf) -> None:
-    """As two services would."""
-    conf = make_conf("a")
-    with PlacementDirect(conf) as first, PlacementDirect(conf) as second:
-        create_provider(first, "cn1")
-        assert names(second) == {"cn1"}
 
 
 def test_nothing_outside_is_changed(make_conf: MakeConf) -> None:
@@ -290,24 +233,6 @@ def test_options_are_registered_where_they_are_missing(tmp_path: Path) -> None:
     conf([], default_config_files=[str(path)], default_config_dirs=[])
     with PlacementDirect(conf) as client:
         assert names(client) == set()
-
-
-def test_the_application_is_built_once(
-    make_conf: MakeConf, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On entry, not with each request."""
-    built: list[object] = []
-    build = deploy.build_application
-
-    def counted(*arguments: object, **options: object) -> object:
-        built.append(arguments)
-        return build(*arguments, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(deploy, "build_application", counted)
-    with PlacementDirect(make_conf("a")) as client:
-        for _ in range(3):
-            client.get("/resource_providers")
-    assert len(built) == 1
 
 
 def test_a_closed_context_has_no_way_out(make_conf: MakeConf) -> None:

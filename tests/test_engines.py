@@ -12,7 +12,6 @@ import pytest
 
 from tests import engines
 from tests.e2e.serving import PATIENCE, environment
-from tests.engines import ENGINES, missing, report
 
 #: A test that runs on every engine, in a project that has only this plugin.
 _ON_EVERY_ENGINE = """
@@ -25,41 +24,6 @@ def test_one(engine):
 def test_two(engine):
     assert engine == "mariadb"
 """
-
-
-@pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that has SQLite and PostgreSQL, of which the tests have used both."""
-    monkeypatch.setitem(ENGINES, "sqlite", None)
-    monkeypatch.setitem(ENGINES, "postgresql", None)
-    monkeypatch.setitem(ENGINES, "mariadb", "no `mariadbd` binary found")
-    monkeypatch.setitem(ENGINES, "galera", "no `mariadbd` binary found")
-    monkeypatch.setattr(engines, "used", {"sqlite", "postgresql"})
-
-
-@pytest.mark.usefixtures("here")
-def test_the_report_names_every_engine() -> None:
-    """Tested or skipped, each engine is in the line, and skipped ones with a reason."""
-    assert report() == (
-        "engines tested: sqlite, postgresql; skipped: mariadb, galera (no `mariadbd` binary found)"
-    )
-
-
-@pytest.mark.usefixtures("here")
-def test_an_engine_that_no_test_asked_for_is_not_called_tested() -> None:
-    """Its server may be there, but nothing was shown of it."""
-    engines.used.discard("postgresql")
-    assert report().startswith(
-        "engines tested: sqlite; skipped: postgresql (no test of this run asked for it); "
-    )
-
-
-@pytest.mark.usefixtures("here")
-def test_an_engine_that_must_be_tested_and_cannot_be_is_a_failure() -> None:
-    """`BERTH_REQUIRE_ENGINES` is how a CI says what it relies on."""
-    assert missing(["sqlite", "postgresql"]) == []
-    assert missing(["galera"]) == ["BERTH_REQUIRE_ENGINES names galera: no `mariadbd` binary found"]
-    assert missing(["oracle"]) == ["BERTH_REQUIRE_ENGINES names oracle: no such engine"]
 
 
 @pytest.mark.parametrize(

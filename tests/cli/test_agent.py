@@ -160,30 +160,6 @@ def test_what_its_start_has_moved_can_be_taken_back(
     host.service.delete(f"/resource_providers/{NODE_UUID}")
 
 
-def test_its_operator_drains_it_from_there(host: Host, in_process: InProcess) -> None:
-    """With the host's own token; a rehearsal writes nothing."""
-    config = ("--config", str(host.config))
-    assert host.run("--once").returncode == ExitCode.OK
-    rehearsed = in_process("agent", "drain", *config, "--reason", "new fans", "--dry-run")
-    assert (rehearsed.returncode, rehearsed.stdout) == (
-        ExitCode.PENDING,
-        "1 host, 1 provider, 0 consumers\n",
-    )
-    assert host.service.get("/berth/v1/drains")["drains"] == []
-    drained = in_process("agent", "drain", *config, "--reason", "new fans")
-    assert (drained.returncode, drained.stdout) == (
-        ExitCode.OK,
-        f"created {HOST}: 1 host, 1 provider, 0 consumers\n",
-    )
-    asked = {"resources": "VCPU:1"}
-    candidates = "/allocation_candidates"
-    assert not host.service.get(candidates, **asked)["allocation_requests"]
-    ended = in_process("agent", "undrain", *config)
-    assert (ended.returncode, ended.stdout) == (ExitCode.OK, f"deleted {HOST}\n")
-    assert host.service.get(candidates, **asked)["allocation_requests"]
-    assert_fails(in_process("agent", "undrain", *config), ExitCode.SERVICE, HOST)
-
-
 def test_it_goes_on_until_it_is_stopped(host: Host) -> None:
     """Told by SIGHUP, it looks at once; SIGTERM ends it well."""
     with host.running() as process:

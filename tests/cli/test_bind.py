@@ -11,15 +11,12 @@ from typing import Literal
 import pytest
 
 from berth import config
-from berth.api.environ import KIND
 from berth.cli.address import Address, parse_bind, reserved, split_bind
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
 from berth.cli.serve import describe, refuse_strangers, warn_of_clear_text
 from berth.config import Settings
 from berth.config.options import AuthStrategy
-from berth.edge.server.granian_environ import for_granian
-from berth.edge.server.slow_clients import SlowClients
 
 
 @pytest.fixture
@@ -178,20 +175,3 @@ def test_what_is_said_at_start_warns_of_strangers(settings: Settings) -> None:
     said = "\n".join(describe(Address("0.0.0.0", 8778, socket.AF_INET), settings, workers=1))
     assert "http://0.0.0.0:8778, 1 worker\n" in said
     assert "FROM ANYWHERE" in said
-
-
-def test_granian_is_kept_from_passing_the_environment_for_headers() -> None:
-    """A variable of the process is dropped, a header of the same name with another value kept."""
-    request = {"REQUEST_METHOD": "GET", "PATH_INFO": "/"}
-    seen: list[dict[str, object]] = []
-
-    def application(environ: dict[str, object], start_response: object) -> list[bytes]:
-        seen.append({name: value for name, value in environ.items() if name != KIND})
-        return []
-
-    wrapped = for_granian(
-        application, SlowClients(30), {"HTTP_PROXY": "http://proxy", "PATH": "/bin"}
-    )
-    for proxy in ("http://proxy", "sent"):
-        wrapped({**request, "HTTP_HOST": "", "HTTP_PROXY": proxy, "PATH": "/bin"}, lambda *_: bytes)
-    assert seen == [{**request, "PATH": "/bin"}, {**request, "HTTP_PROXY": "sent", "PATH": "/bin"}]

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 import subprocess
-from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 
@@ -17,9 +15,6 @@ from berth.cli.error_codes import EXIT_CODES, failure_for
 from berth.cli.exit_codes import ExitCode
 from berth.cli.main import cli
 from tests.e2e.serving import BERTH, PATIENCE, environment, run_anew, run_berth
-
-#: The newest revision of the original's history.
-HEAD = "a082b8bb98d0"
 
 
 def configuration(folder: Path, text: str) -> str:
@@ -59,23 +54,6 @@ def test_what_stands_for_a_command_says_what_the_command_says() -> None:
     for one in deferred:
         own = " ".join(str(loaded(one).help).partition("\n\n")[0].split())
         assert one.help == own
-
-
-def test_a_check_says_what_is_wrong(tmp_path: Path) -> None:
-    """A usage that does not match the allocations is reported."""
-    database = tmp_path / "berth.db"
-    source = on(tmp_path, f"sqlite:///{database}")
-    assert run_berth(tmp_path, "db", "upgrade", "--config-file", source).returncode == 0
-    with closing(sqlite3.connect(database)) as connection:
-        connection.execute(
-            "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class_id, used)"
-            " VALUES (4711, '00000000-0000-0000-0000-000000000001', 0, 1)"
-        )
-        connection.commit()
-    done = run_berth(tmp_path, "db", "check", "--config-file", source)
-    assert done.returncode == ExitCode.INCONSISTENT
-    assert "4711" in done.stdout
-    assert "found in sqlite:///" in done.stderr
 
 
 @pytest.mark.parametrize(

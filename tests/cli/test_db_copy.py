@@ -63,23 +63,17 @@ def test_a_line_for_each_table_and_one_at_the_end(
 def test_the_urls_may_stand_in_the_environment(
     tmp_path: Path, source_url: str, target_url: str
 ) -> None:
-    """The environment keeps passwords out of the process list."""
-    variables = {"BERTH_COPY_FROM": source_url, "BERTH_COPY_TO": target_url}
+    """That keeps passwords out of the process list; `connection_parameters` there are those of the
+    service's database, and of neither of the two."""
+    variables = {
+        "BERTH_COPY_FROM": source_url,
+        "BERTH_COPY_TO": target_url,
+        "OS_PLACEMENT_DATABASE__CONNECTION_PARAMETERS": "charset=utf8",
+    }
     done = run_berth(tmp_path, "db", "copy", variables=variables)
     assert done.returncode == ExitCode.OK, done.stderr
-    assert_same(source_url, target_url)
-
-
-def test_parameters_of_the_services_database_are_for_no_other(
-    tmp_path: Path, source_url: str, target_url: str
-) -> None:
-    """connection_parameters of the configuration do not apply to the two URLs."""
-    variables = {"OS_PLACEMENT_DATABASE__CONNECTION_PARAMETERS": "charset=utf8"}
-    done = run_berth(
-        tmp_path, "db", "copy", "--from", source_url, "--to", target_url, variables=variables
-    )
-    assert done.returncode == ExitCode.OK, done.stderr
     assert done.stdout.startswith(f"{target_url} is a copy of {source_url}: ")
+    assert_same(source_url, target_url)
 
 
 def test_a_bar_on_a_terminal(tmp_path: Path, source_url: str, target_url: str) -> None:

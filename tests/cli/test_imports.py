@@ -61,24 +61,6 @@ def walk(words, command):
 print(json.dumps(list(walk([], cli))))
 """
 
-#: Prints whether the collector runs while a module is imported and after; then how many objects are
-#: exempt from collection after that, and at exit.
-COUNT_FROZEN: Final = """
-import atexit, gc, sys
-from berth.cli.deferred import importing
-from berth.cli.main import main
-
-atexit.register(lambda: print(gc.get_freeze_count()))
-with importing():
-    import decimal
-    print(gc.isenabled())
-print(gc.isenabled(), gc.get_freeze_count())
-sys.stdout.flush()
-try:
-    main(["--version"])
-except SystemExit:
-    pass
-"""
 
 #: What serves requests, searches, or speaks to a database.
 HEAVY: Final = {
@@ -220,18 +202,3 @@ def complete(home: Path, typed: str) -> tuple[list[tuple[str, str]], set[str]]:
     lines = [line.partition(",") for line in done.stdout.splitlines()]
     modules = {name.partition(".")[0] for name in done.stderr.split()}
     return [(kind, name) for kind, _, name in lines], modules
-
-
-def test_no_garbage_is_collected_among_modules() -> None:
-    """Neither while a command imports them, nor later, nor when Python exits."""
-    done = subprocess.run(
-        [sys.executable, "-c", COUNT_FROZEN],
-        env=environment(Path.cwd()),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    during, after, kept, *_, at_exit = done.stdout.split()
-    assert (during, after) == ("False", "True")
-    assert int(at_exit) > int(kept) > 1000

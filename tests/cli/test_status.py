@@ -288,14 +288,3 @@ def test_a_service_does_not_start_without_its_file(tmp_path: Path) -> None:
     said = f"there is no file {tmp_path}/htpasswd yet: create it with `berth user add`"
     assert_fails(done, ExitCode.CONFIGURATION, said)
     assert not (tmp_path / "berth.db").exists()
-
-
-def test_an_unknown_authentication_is_refused(tmp_path: Path) -> None:
-    """The message lists the valid ones."""
-    source = configuration(
-        tmp_path,
-        "[api]\nauth_strategy = ldap\n[placement_database]\nconnection = sqlite://\n",
-    )
-    done = run_berth(tmp_path, "serve", "--config-file", source)
-    known = "keystone, noauth2, http_basic, token"
-    assert_fails(done, ExitCode.CONFIGURATION, "auth_strategy", known, "'ldap'")

@@ -19,7 +19,7 @@ GOOD = "[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = sqlit
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[api]\nauth_strategy = kerberos\n", "auth_strategy"),
+        ("[api]\nauth_strategy = kerberos\n", "keystone, noauth2, http_basic, token"),
         (
             "[placement]\nallocation_candidates_generation_strategy = sideways\n",
             "'sideways' is not one of depth-first, breadth-first",

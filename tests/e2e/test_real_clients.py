@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unmodified clients with `berth serve`: this machine is registered, used, reshaped and removed."""
+"""Unmodified clients with `berth serve`: this machine is registered, used and removed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import openstack
 import pytest
 
-from tests.client import Client
 from tests.e2e.machine import Machine, read_machine
 from tests.e2e.openstack_command import OpenStack, openstack_command
 from tests.e2e.serving import Service, serving
@@ -50,7 +49,7 @@ def command(service: Service) -> Iterator[OpenStack]:
 
 @pytest.mark.thorough
 def test_the_openstack_command_registers_uses_and_removes_this_machine(
-    command: OpenStack, service: Service, machine: Machine
+    command: OpenStack, machine: Machine
 ) -> None:
     """The whole life of a provider tree with an unmodified osc-placement."""
     root = command("resource", "provider", "create", machine.name)
@@ -107,56 +106,10 @@ def test_the_openstack_command_registers_uses_and_removes_this_machine(
     assert refused.returncode != 0
     assert "HTTP 409" in refused.stderr
 
-    disk = command(
-        *("resource", "provider", "create", f"{machine.name}-disk"),
-        *("--parent-provider", root["uuid"]),
-    )
-    reshape_disk_away(Client.at(service.url), root["uuid"], disk["uuid"], consumer)
-    moved = command("resource", "provider", "usage", "show", disk["uuid"])
-    assert moved == [{"resource_class": "DISK_GB", "usage": 1}]
-    assert command("resource", "provider", "inventory", "list", root["uuid"]) == []
-
     command.do("resource", "provider", "allocation", "delete", consumer)
-    for provider in (disk["uuid"], *numa, root["uuid"]):
+    for provider in (*numa, root["uuid"]):
         command.do("resource", "provider", "delete", provider)
     assert command("resource", "provider", "list") == []
-
-
-def reshape_disk_away(client: Client, root: str, disk: str, consumer: str) -> None:
-    """Move the root's DISK_GB, inventory and allocations, to another provider in one request."""
-    before = client.get(f"/resource_providers/{root}/inventories").json
-    body = client.get(f"/allocations/{consumer}").json
-    allocations = {
-        provider: {"resources": dict(body["allocations"][provider]["resources"])}
-        for provider in body["allocations"]
-        if provider != root
-    }
-    allocations[disk] = {"resources": body["allocations"][root]["resources"]}
-    answer = client.post(
-        "/reshaper",
-        json={
-            "inventories": {
-                root: {
-                    "resource_provider_generation": before["resource_provider_generation"],
-                    "inventories": {},
-                },
-                disk: {
-                    "resource_provider_generation": 0,
-                    "inventories": before["inventories"],
-                },
-            },
-            "allocations": {
-                consumer: {
-                    "allocations": allocations,
-                    "project_id": body["project_id"],
-                    "user_id": body["user_id"],
-                    "consumer_generation": body["consumer_generation"],
-                    "consumer_type": body["consumer_type"],
-                }
-            },
-        },
-    )
-    assert answer.status == 204, answer.text
 
 
 def test_the_sdk_registers_and_removes_this_machine(service: Service, machine: Machine) -> None:
