@@ -95,6 +95,37 @@ def test_of_a_request_for_several_consumers_each_is_counted_once(
         assert after.value(name) - before.value(name) == 1
 
 
+def test_claims_conflicts_and_commits_are_counted(client: Client, database: Database) -> None:
+    """A claim is a consumer that got allocations; a conflict has the error code."""
+    build_in_store(world("cn1  VCPU=4"), database)
+    provider, consumer = provider_uuid("cn1"), str(uuid.uuid4())
+    # The commit that made the world is told of only now.
+    scrape(client)
+    before = scrape(client)
+    assert claim(client, provider, 3, consumer) == 204
+    assert claim(client, provider, 2) == 409
+    assert client.delete(f"/allocations/{consumer}").status == 204
+    after = scrape(client)
+
+    def grown(name: str, **labels: str) -> float:
+        return after.value(name, **labels) - before.value(name, **labels)
+
+    assert grown("berth_claims_total") == 1
+    assert grown("berth_releases_total") == 1
+    assert grown("berth_conflicts_total", code="placement.undefined_code") == 1
+    assert grown("berth_commit_writes_count") == 2
+    assert grown("berth_commit_writes_sum") == 2
+
+
+def test_searches_tell_how_far_they_went(client: Client, database: Database) -> None:
+    """The trees examined, and the candidates returned."""
+    build_in_store(world("cn1  VCPU=4\ncn2  VCPU=4\ncn3  VCPU=1"), database)
+    assert client.get("/allocation_candidates?resources=VCPU:2").status == 200
+    metrics = scrape(client)
+    assert metrics.value("berth_candidates_trees_examined_total") == 3
+    assert metrics.value("berth_candidates_returned_total") == 2
+
+
 def test_the_fleet_is_told_as_it_is_now(client: Client, database: Database) -> None:
     """Capacity and usage of each class, as current as any read; each capacity is rounded down
     separately."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from berth.config import ConfigurationError
+from berth.edge import readiness
 from berth.edge.probes import PROBES
 from berth.edge.readiness import NotReady, Readiness
 from berth.edge.writability import Writability
@@ -62,6 +63,14 @@ def test_the_health_check_speaks_as_oslo_middleware_does(nobody: Client) -> None
     assert as_json.json == {"detailed": False, "reasons": []}
 
 
+def test_liveness_and_readiness_say_that_all_is_well(nobody: Client) -> None:
+    """In one word, which caches must not store."""
+    for path in ("/livez", "/readyz"):
+        answer = nobody.get(path)
+        assert answer.json == {"status": "ok"}
+        assert answer.headers["cache-control"] == "no-store"
+
+
 def test_a_file_takes_a_service_out_of_the_balance(tmp_path: Path) -> None:
     """With `disable_by_file`, as in any OpenStack service."""
     marker = tmp_path / "maintenance"
@@ -77,10 +86,21 @@ def test_a_file_takes_a_service_out_of_the_balance(tmp_path: Path) -> None:
     assert service.get("/livez").status == 200
 
 
+def test_the_health_check_can_be_kept_from_others(tmp_path: Path) -> None:
+    """Clients outside `allowed_source_ranges` need a token, as on any path."""
+    settings = "[healthcheck]\nallowed_source_ranges = 192.0.2.0/24\n"
+    service = configured.serve(tmp_path, settings).acting_as(NOBODY)
+    assert service.get("/healthcheck").status == 401
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ("backends = disable_by_fil", "[healthcheck]backends: there is no disable_by_fil; "),
+        (
+            "backends = disable_by_fil",
+            "[healthcheck]backends: there is no disable_by_fil; ",
+        ),
+        ("backends = disable_by_file,enable_by_files", "[healthcheck]backends: "),
         ("allowed_source_ranges = 192.0.2.0/99", "[healthcheck]allowed_source_ranges: '192.0.2.0"),
     ],
 )
@@ -161,6 +181,35 @@ def test_a_silent_database_is_asked_once_and_not_waited_for(database: Database) 
     index.may_answer.set()
     patient = Readiness(database, index, Writability())
     assert patient.state().fleet is index.snapshot()
+
+
+def test_a_probe_for_which_there_is_no_thread_holds_up_no_other(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise they would wait for a check that was never started."""
+    readiness = Readiness(database, Index(database), Writability())
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as full, pytest.raises(RuntimeError):
+        full.setattr(threading.Thread, "start", refuse)
+        readiness.state()
+    readiness.ensure_ready()
+
+
+def test_an_unexpected_fault_is_logged_and_told_as_one(
+    database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A probe always gets a response."""
+
+    def fail(db: Database) -> bool:
+        raise RuntimeError("that was not expected")
+
+    monkeypatch.setattr(readiness, "is_current", fail)
+    with pytest.raises(NotReady, match="see the log"):
+        Readiness(database, Index(database), Writability()).ensure_ready()
+    assert "that was not expected" in caplog.text
 
 
 def test_probes_do_not_fill_the_log(nobody: Client, caplog: pytest.LogCaptureFixture) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from berth.api.guarding import guarding_rules
 from berth.api.namespaces import NAMESPACES, PLACEMENT
-from berth.api.routes import routes_of
+from berth.api.operation import DONE, Namespace, Operation
+from berth.api.routes import AmbiguousRoutes, routes_of
 from berth.edge.probes import PROBES
 from tests.api.answers import assert_refused
 from tests.api.versions import at_least
@@ -154,3 +155,37 @@ def test_every_operation_on_the_fleet_has_a_rule() -> None:
     assert without == PUBLIC | {"/berth/v1", "/berth/v1/openapi.json"}
     guarded = {request for guarding in guarding_rules() for request in guarding.requests}
     assert {("GET", path) for path, rule in PROBES.items() if rule} <= guarded
+
+
+def nothing(*arguments: object) -> None:
+    """No response."""
+
+
+def namespace(*paths: str, prefix: str = "") -> Namespace:
+    """A namespace of operations that do nothing."""
+    operations = [
+        Operation(
+            "GET", path, handler=nothing, rule=None, tag="Tests", summary="Nothing", answers=DONE
+        )
+        for path in paths
+    ]
+    return Namespace(
+        prefix=prefix, title="Tests", summary="", tags={"Tests": ""}, operations=tuple(operations)
+    )
+
+
+@pytest.mark.parametrize(
+    "namespaces",
+    [
+        [namespace("/things/{name}", "/things/{uuid}")],
+        [namespace("/things/{name}", "/things/all")],
+        [namespace("/things/all", "/things/{name}")],
+        [namespace("/things/{name}/parts", "/things/all/{part}")],
+        [namespace("/{kind}/{name}", "/things/{name}")],
+        [namespace("/berth/{name}"), namespace("/v1", prefix="/berth")],
+    ],
+)
+def test_a_route_that_another_one_shadows_is_refused(namespaces: list[Namespace]) -> None:
+    """When the table is built, because no request would reach it; also of another namespace."""
+    with pytest.raises(AmbiguousRoutes, match="match the same paths"):
+        routes_of(namespaces)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from berth.api.under_way import Claiming, UnderWay
+from berth.candidates.shared_pools import SharedPools
 from berth.index.revision import Clock
 from berth.index.scenario import with_usage
 from berth.index.snapshot import Snapshot
@@ -110,3 +111,21 @@ def test_a_claim_that_has_failed_counts_no_more(fleet: Snapshot) -> None:
     assert seen(under_way, fleet) == 2
     under_way.end(other, is_written=False)
     assert seen(under_way, fleet) == 1
+
+
+def test_pools_are_shared_where_others_place(fleet: Snapshot) -> None:
+    """For a choice alone, a pool would cost more than it saves; a newer snapshot ends them."""
+    under_way = UnderWay()
+    with under_way.begun() as began, under_way.choosing(began, lambda: fleet) as view:
+        assert view.pools is None
+        under_way.add({key_of(fleet): 1})
+    first, second, third = (
+        _pools_in(under_way, snapshot)
+        for snapshot in (fleet, fleet, with_usage(fleet, {key_of(fleet): 1}))
+    )
+    assert first is not None and first is second is not third
+
+
+def _pools_in(under_way: UnderWay, snapshot: Snapshot) -> SharedPools | None:
+    with under_way.begun() as began, under_way.choosing(began, lambda: snapshot) as view:
+        return view.pools
