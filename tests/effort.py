@@ -10,6 +10,7 @@ too.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from random import Random, randrange
 from typing import Final, TypeVar
@@ -38,6 +39,44 @@ LEFT_OUT: Final = "a run with BERTH_EFFORT below 1 tries a third of these, other
 #: Why a run of little effort skips a test.
 THOROUGH: Final = "thorough: `.ci/run` runs it, and so does BERTH_EFFORT=0.5"
 
+#: Where all tests are thorough: they start services, browsers or other programs, one after the
+#: other, or enumerate what may happen at each step.
+_PLACES: Final = (
+    "tests/adoption/",
+    "tests/contrib/",
+    "tests/copying/test_directions.py",
+    "tests/copying/test_interrupted.py",
+    "tests/docs/test_how_to.py",
+    "tests/e2e/test_demo_serve.py",
+    "tests/e2e/test_keystone.py",
+    "tests/e2e/test_logs.py",
+    "tests/e2e/test_metrics.py",
+    "tests/e2e/test_slow_clients.py",
+    "tests/e2e/test_this_machine.py",
+    "tests/e2e/test_workers.py",
+    "tests/bench/",
+    "tests/cli/test_imports.py",
+    "tests/faults/",
+    "tests/nova/",
+    "tests/openapi/test_schemathesis.py",
+    "tests/packaging/",
+    "tests/page/test_barriers.py",
+    "tests/page/test_changes.py",
+    "tests/page/test_outages.py",
+    "tests/page/test_picture.py",
+    "tests/page/test_rights.py",
+    "tests/page/test_sign_in.py",
+    "tests/page/test_tour.py",
+    "tests/page/test_wanted.py",
+    "tests/proof/faults/",
+    "tests/proof/test_followed.py",
+    "tests/proof/test_served.py",
+    "tests/rows/",
+    "tests/store/test_cluster.py",
+    "tests/test_interrupted.py",
+    "tests/test_plant.py",
+)
+
 #: The effort from which on the thorough tests run.
 _THOROUGH_FROM: Final = 0.5
 
@@ -59,17 +98,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if EFFORT >= _THOROUGH_FROM:
         return
     for item in items:
-        if item.get_closest_marker("thorough"):
+        if item.get_closest_marker("thorough") or item.nodeid.startswith(_PLACES):
             item.add_marker(pytest.mark.skip(reason=THOROUGH))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how many those were."""
+    """Say how many those were, and where."""
     skipped = terminalreporter.stats.get("skipped", ())
-    count = sum(THOROUGH in str(report.longrepr) for report in skipped)
-    if count:
+    places = Counter(
+        report.nodeid.partition("::")[0].rpartition("/")[0]
+        for report in skipped
+        if THOROUGH in str(report.longrepr)
+    )
+    if places:
+        told = ", ".join(f"{count} of {place}" for place, count in places.most_common())
         terminalreporter.write_line(
-            f"not tested here: {count} thorough tests (`.ci/run` runs them)"
+            f"not tested here: {places.total()} thorough tests (`.ci/run` runs them): {told}"
         )
 
 
