@@ -59,7 +59,7 @@ def _routes_of(namespace: Namespace) -> list[Route]:
     ]
 
 
-#: `tests/api/unit/test_routes.py` compares them with the specification.
+#: `tests/api/test_routing.py` compares them with the specification.
 ROUTES = _routes_of(PLACEMENT)
 #: Those below `/berth/v1`.
 BERTH_ROUTES = _routes_of(BERTH)

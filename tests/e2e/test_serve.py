@@ -13,6 +13,7 @@ import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from http.client import HTTPException
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,23 @@ def test_requests_are_logged_as_operators_expect(service: Service) -> None:
         r'"GET /traits\?name=in:NOTHING" status: 200 len: 13 microversion: 1\.6\n'
     )
     wait_until(lambda: bool(line.search(service.log.read_text())), "the line of the request log")
+
+
+def test_a_write_is_seen_through_every_connection_at_once(service: Service) -> None:
+    """Whichever worker wrote it, the next read over any connection shows it."""
+    clients = clients_of_both_workers(service)
+    for number in range(24):
+        provider = create_provider(clients[number % len(clients)])
+        path = f"/resource_providers/{provider}/inventories"
+        inventory = {"total": number + 1}
+        answer = clients[(number + 1) % len(clients)].put(
+            path, json={"resource_provider_generation": 0, "inventories": {"VCPU": inventory}}
+        )
+        assert answer.status == 200, answer.text
+        query = f"/allocation_candidates?resources=VCPU:{number + 1}&in_tree={provider}"
+        candidates = [client.get(query).json["allocation_requests"] for client in clients]
+        assert all(len(requests) == 1 for requests in candidates), f"after {number} writes"
+    assert workers_hit(service, clients) == 2
 
 
 def clients_of_both_workers(service: Service) -> list[Client]:
@@ -225,6 +243,40 @@ def providers(client: Client) -> list[dict[str, object]]:
     return listed
 
 
+def test_a_killed_worker_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    """kill -9 during writes: every acknowledged one is stored, and the service continues."""
+    with serving(tmp_path, "--workers", "2") as service:
+        acknowledged: list[str] = []
+        stop = threading.Event()
+
+        def write() -> None:
+            while not stop.is_set():
+                try:
+                    acknowledged.append(create_provider(Client.at(service.url)))
+                except (OSError, HTTPException):  # with nothing of an answer, or a part
+                    continue
+
+        writers = [threading.Thread(target=write) for _ in range(4)]
+        for writer in writers:
+            writer.start()
+        try:
+            wait_until(lambda: len(acknowledged) > 20, "some writes")
+            before = service.workers()
+            os.kill(min(before), signal.SIGKILL)
+            seen = len(acknowledged)
+            wait_until(lambda: len(acknowledged) > seen + 20, "writes by the other worker")
+            wait_until(lambda: len(service.workers() - before) == 1, "a new worker")
+        finally:
+            stop.set()
+            for writer in writers:
+                writer.join(PATIENCE)
+        stored = {row["uuid"] for row in providers(Client.at(service.url))}
+        assert stored >= set(acknowledged)
+        assert service.terminate() == ExitCode.OK
+    checked = run_berth(tmp_path, "db", "check")
+    assert checked.returncode == ExitCode.OK, checked.stdout + checked.stderr
+
+
 def test_what_the_wire_says_reaches_the_application(service: Service) -> None:
     """Methods, paths, repeated headers and bodies reach the application unchanged."""
     client = Client.at(service.url)
@@ -283,6 +335,24 @@ def test_the_environment_of_the_server_is_not_taken_for_headers(tmp_path: Path) 
     with serving(tmp_path, variables=variables) as service:
         client = Client.at(service.url).acting_as({})
         assert client.get("/resource_providers").status == 401
+
+
+def test_keystone_guards_everything_but_the_version_document(tmp_path: Path) -> None:
+    """The default strategy of a configuration file requires a valid token."""
+    path = tmp_path / "placement.conf"
+    path.write_text(
+        f"[placement_database]\nconnection = sqlite:///{tmp_path}/berth.db\n"
+        "[keystone_authtoken]\nwww_authenticate_uri = http://keystone.invalid:5000\n"
+        "auth_type = password\nauth_url = http://keystone.invalid:5000\n"
+        "username = placement\npassword = secret\nproject_name = service\n"
+        "user_domain_name = Default\nproject_domain_name = Default\n"
+    )
+    with serving(tmp_path, "--config-file", str(path)) as service:
+        client = Client.at(service.url).acting_as({})
+        assert client.get("/").status == 200
+        refused = client.get("/resource_providers")
+        assert refused.status == 401
+        assert "http://keystone.invalid:5000" in refused.headers["WWW-Authenticate"]
 
 
 def test_each_worker_has_a_processor_of_its_own(service: Service) -> None:

@@ -3,11 +3,18 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Iterator
 
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
 from berth.index.aggregate_sets import NO_AGGREGATES, AggregateSets
+from berth.index.paged_map import ABSENT, PagedMap
 from berth.index.records import InventoryRecord, NodeRecord
-from berth.index.shape import ShapeRegistry
+from berth.index.shape import Shape, ShapeRegistry
 from berth.model.ids import AggregateId, ClassId, ProviderId, TraitId
 
 VCPU, FPGA = ClassId(0), ClassId(16)
@@ -30,6 +37,21 @@ def node(number: int, parent: int | None = None, *classes: ClassId, trait: int =
     )
 
 
+@given(st.lists(st.tuples(st.integers(0, 20_000), st.integers(0, 2**40))), st.data())
+def test_a_forked_map_keeps_what_it_had(pairs: list[tuple[int, int]], data: st.DataObject) -> None:
+    """Writes to one fork are not visible in the other."""
+    written = dict(pairs)
+    first = PagedMap()
+    first.set_many(np.array(list(written), np.int64), np.array(list(written.values()), np.int64))
+    second = first.fork()
+    changed = data.draw(st.lists(st.sampled_from(sorted(written)))) if written else []
+    for key in changed:
+        first.remove(key)
+    for key, value in written.items():
+        assert second.get(key) == value
+        assert first.get(key) == (ABSENT if key in changed else value)
+
+
 def test_a_set_given_out_meanwhile_does_not_upset_a_question() -> None:
     """A query runs while the next refresh registers a set with one of its aggregates."""
     sets = AggregateSets()
@@ -49,3 +71,17 @@ def test_a_tree_may_be_deeper_than_the_interpreter_s_stack() -> None:
     shape, order = ShapeRegistry().arrange(reversed(chain))
     assert [record.provider_id for record in order] == list(range(5000))
     assert shape.size == 5000
+
+
+def test_a_shape_that_no_tree_has_any_more_is_forgotten() -> None:
+    """A wide tree that grows child by child leaves no large shapes behind."""
+    shapes = ShapeRegistry()
+    nodes = [node(0)]
+    seen: list[weakref.ref[Shape]] = []
+    for number in range(1, 50):
+        nodes.append(node(number, 0, VCPU))
+        shape, _ = shapes.arrange(nodes)
+        assert shapes.arrange(nodes)[0] is shape
+        seen.append(weakref.ref(shape))
+    gc.collect()
+    assert [ref() for ref in seen if ref() is not None] == [shape]

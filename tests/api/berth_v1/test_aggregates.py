@@ -96,6 +96,14 @@ PATH = "/berth/v1/aggregates"
         | "!x"
         | '"'
 
+    the body is JSON
+        > Content-Type: text/plain
+        PUT /berth/v1/aggregates/$new {labels: {}}
+        415
+        > Content-Type: application/json
+        PUT /berth/v1/aggregates/$new b'{'
+        400
+
     auditors read labels, and do not write them
         >> X-Roles: $1
         GET /berth/v1/aggregates

@@ -45,15 +45,28 @@ VCPU: Final[dict[str, Any]] = {"groups": {"": {"resources": {"VCPU": 1}}}}
         DELETE /allocations/$c
         204
 
+    without an order there are no scores, and all that fits is in the answer
+        POST /berth/v1/candidates {request: {query: "resources=VCPU:1"}}
+        200 {revision: _, complete: true, more: false, warnings: [], candidates: [
+            {host: $cn1, allocations: {$numa1: {resources: {VCPU: 1}}}, mappings: {"": [$numa1]}},
+            {host: $cn1, allocations: {$numa2: {resources: {VCPU: 1}}}, mappings: {"": [$numa2]}},
+            {host: $cn2, allocations: {$numa3: {resources: {VCPU: 1}}}, mappings: {"": [$numa3]}}]}
+
     limits leave something out, and the answer says so
         POST /berth/v1/candidates {request: {query: "resources=VCPU:1"}, $1}
         200 {candidates: $2, more: $3, complete: true, ...}
         POST /berth/v1/candidates {request: {query: "resources=VCPU:1"}, order: {by: spread}, $1}
         200 {candidates: $2, more: $3, complete: true, ...}
         | limit: 2                | [_, _]                                 | true
+        | limit: 3                | [_, _, _]                              | false
         | per_host: 1             | [{host: $cn1, ...}, {host: $cn2, ...}] | true
+        | per_host: 2             | [_, _, _]                              | false
         | per_host: 1, limit: 1   | [_]                                    | true
         | per_host: 1, limit: 2   | [{host: $cn1, ...}, {host: $cn2, ...}] | true
+
+    the limit of a query is ignored, with a warning
+        POST /berth/v1/candidates {request: {query: "resources=VCPU:1&limit=1"}}
+        200 {candidates: [_, _, _], warnings: [{code: limit_ignored, at: /request/query}], ...}
 
     several groups may forbid one trait, and each is kept away from it
         POST /berth/v1/candidates {request: {groups: {_A: {resources: {VCPU: 1}, required: [$1]},
@@ -96,20 +109,48 @@ VCPU: Final[dict[str, Any]] = {"groups": {"": {"resources": {"VCPU": 1}}}}
             {allocations: {$numa4: _}, ...}]
         | {without_consumers: [$numa4.consumer]} | [{allocations: {$numa2: _}, ...},
             {allocations: {$numa3: _}, ...}, {allocations: {$numa4: _}, ...}]
+        | {without_consumers: [$nobody]}        | [{allocations: {$numa2: _}, ...},
+            {allocations: {$numa3: _}, ...}]
         | {without_hosts: [numa1]}              | [{allocations: {$numa3: _}, ...}]
+        | {allocation_ratio: [{resource_class: VCPU, ratio: 0.5}]}                        | []
         | {allocation_ratio: [{resource_class: VCPU, ratio: 0.5, member_of: ["!none"]}]}  | []
         | {allocation_ratio: [{resource_class: VCPU, ratio: 2}]} | [{allocations: {$numa1: _}, ...},
             {allocations: {$numa2: _}, ...}, {allocations: {$numa3: _}, ...},
             {allocations: {$numa4: _}, ...}]
 
+    hosts may be added: copies of a tree, with nothing used
+        POST /berth/v1/candidates {request: {groups: {"": {resources: {VCPU: 4}}},
+            host: {not_in: [cn1, cn2]}}, what_if: {add_hosts: [{like: cn2, count: 3}]}, per_host: 1}
+        200 {candidates: [_, _, _], ...}
+
+    a split shows what each provider gives, and counts every part
+        POST /berth/v1/candidates {request: {groups: {"": {resources: {VCPU: 6},
+            split: {VCPU: {}}}}}, order: {by: pack}, summaries: true}
+        200 {candidates: [{host: $cn1, allocations: {$numa1: _, $numa2: _}, mappings: _,
+            score: {pack: 0.875, ...}}], provider_summaries: {$cn1: _, $numa1: _, $numa2: _}, ...}
+
     wishes that Placement left open are one request each
         POST /berth/v1/candidates {request: $1}
         200 {candidates: $2, ...}
+        # root_member_of
+        | {groups: {"": {resources: {VCPU: 1}}}, host: {member_of: [$A],
+            required: [CUSTOM_GREEN]}} |
+            [{mappings: {"": [$numa1]}, ...}, {mappings: {"": [$numa2]}, ...}]
+        # isolate=_A,_B
+        | {groups: {_A: &v {resources: {VCPU: 1}}, _B: *v, _C: {resources: {VCPU: 1},
+            under: [numa1]}}, apart: [{groups: [_A, _B], at: provider}]} |
+            [{mappings: {_A: [$numa1], _B: [$numa2], _C: [$numa1]}, ...},
+            {mappings: {_A: [$numa2], _B: [$numa1], _C: [$numa1]}, ...}]
         # same_subtree=_A,!_B
         | {groups: {_A: {resources: {MEMORY_MB: 1}, in_tree: [cn1]}, _B: {resources: {DISK_GB: 1}},
             _C: {resources: {VCPU: 1}, not_under: [numa1]}},
             apart: [{groups: [_A, _B], at: subtree}], together: [{groups: [_A, _C], at: subtree}]} |
             [{mappings: {_A: [$cn1], _B: [$pool], _C: [$numa2]}, ...}]
+        # can_split, and rolled-up inventory
+        | {groups: {"": {resources: {VCPU: 6}, split: {VCPU: {parts: 2}}}}} |
+            [{mappings: {"": [$numa1, $numa2]}, ...}]
+        | {groups: {"": {resources: {VCPU: 7}, split: {VCPU: {parts: 16}}}}} |
+            [{mappings: {"": [$numa1, $numa2]}, ...}]
         # two guest NUMA nodes on two host NUMA nodes
         | {groups: {_N0: &n {resources: {VCPU: 3}}, _N1: *n},
             apart: [{groups: [_N0, _N1], at: HW_NUMA_ROOT}]} |
@@ -126,6 +167,7 @@ VCPU: Final[dict[str, Any]] = {"groups": {"": {"resources": {"VCPU": 1}}}}
             _D: {resources: {DISK_GB: 10}, $3}}}}
         200 {candidates: [_, ...], ...}
         | required: []          | [_, ...] | in_tree: [pool]
+        | in_tree: [cn1]        | []       | in_tree: [cn1, pool]
         | in_tree: [cn1, cn2]   | []       | in_tree: [cn1, cn2, pool]
         | in_tree: [cn1, pool]  | []       | in_tree: [cn1, pool]
 
@@ -137,9 +179,12 @@ VCPU: Final[dict[str, Any]] = {"groups": {"": {"resources": {"VCPU": 1}}}}
         | {groups: {"": {resources: {VCPU: 1}, in_tree: []}}}                  | []   | never
         | {groups: {"": {resources: {VCPU: 1}, under: []}}}                    | []   | never
         | {groups: {"": {resources: {VCPU: 1}}}, host: {in: []}}               | []   | never
+        | {groups: {"": {resources: {VCPU: 1}}}, host: {in: [[cn1], []]}}      | []   | never
         | {groups: {"": {resources: {VCPU: 1}, not_under: [], required: [], member_of: []}}} |
             [_, _, _] | fits
         | {groups: {"": {resources: {VCPU: 1}, split: {}}}, together: [], apart: []} |
+            [_, _, _] | fits
+        | {groups: {"": {resources: {VCPU: 1}}}, host: {required: [], anywhere: []}} |
             [_, _, _] | fits
         | {groups: {"": {resources: {VCPU: 1}}}, host: {member_of: [], not_in: []}, tolerate: []} |
             [_, _, _] | fits

@@ -6,15 +6,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
+from uuid import UUID
 
 import pytest
 
 from tests.api import configured
 from tests.api.wire import Rule, rules
-from tests.api.worlds import done
 from tests.client import Client
 from tests.world_over_http import built_over_http
-from tests.worlds import aggregate_uuid, world
+from tests.worlds import aggregate_uuid, provider_uuid, world
+
+PATH: Final = "/berth/v1/capacity"
 
 FLEET: Final = world("""
     cn1     VCPU=16(used:4)  MEMORY_MB=8192  CUSTOM_FAST  @A
@@ -131,6 +133,14 @@ def labelled(fleet: Client) -> Client:
             at: /flavors/gone/groups//required/0, name: CUSTOM_GONE, did_you_mean: []}]}}, ...}
         DELETE /berth/v1/flavors/gone
         204
+
+    a name of a flavor is refused if a request has it too, or no flavor has it
+        POST /berth/v1/capacity $1
+        400 $2
+        | {flavors: [small], requests: {small: {query: "resources=VCPU:1"}}} |
+            {pointer: /requests/small} has the name of a flavor
+        | {flavors: [smal]} |
+            berth.name.unknown {pointer: /flavors/0, did_you_mean: [small]} no flavor smal.
     """
 )
 def test_capacity(rule: Rule, labelled: Client, names: Mapping[str, str]) -> None:
@@ -138,32 +148,138 @@ def test_capacity(rule: Rule, labelled: Client, names: Mapping[str, str]) -> Non
     rule.check(labelled, names)
 
 
-#: What a provider counts as having left at most.
-MOST: Final = 2**53 - 1
-
-HUGE: Final = world("""
-    cn1       MEMORY_MB=64  @A
-      numa0   VCPU=2000000000(ratio:3.4e38)
-      numa1   VCPU=2000000000(ratio:3.4e38)
-    cn2       VCPU=2000000000(ratio:3.4e38)  MEMORY_MB=64  @A
-    pool      DISK_GB=2000000000(ratio:3.4e38)  MISC_SHARES_VIA_AGGREGATE  @A
-""")
-ONE_CPU: Final[dict[str, Any]] = {"groups": {"": {"resources": {"VCPU": 1}}}}
-ONE_DISK: Final[dict[str, Any]] = {"groups": {"": {"resources": {"VCPU": 1, "DISK_GB": 1}}}}
+def capacity(client: Client, **body: Any) -> dict[str, Any]:
+    """The answer to a question, which is no error."""
+    answered = client.post(PATH, json=body)
+    assert answered.status == 200, answered.text
+    answer: dict[str, Any] = answered.json
+    return answer
 
 
-def test_huge_counts_and_their_sums_are_numbers(tmp_path: Path) -> None:
-    """Of one host, of all, by aggregate, and with a pool: never below zero, and the bound is never
-    below the count."""
-    asked = {"requests": {"cpu": ONE_CPU, "disk": ONE_DISK}, "by": ["aggregate"], "hosts_max": 3}
+def refusal(client: Client, **body: Any) -> tuple[str, str | None, str]:
+    """The code, the pointer and the text of a refusal."""
+    answered = client.post(PATH, json=body)
+    assert answered.status == 400, answered.text
+    return answered.error["code"], answered.error.get("pointer"), answered.detail
+
+
+def test_hosts_that_are_added_have_no_present_figure(labelled: Client) -> None:
+    """They are named after the one that they are like."""
+    what_if = {"add_hosts": [{"like": "cn3", "count": 2}]}
+    answer = capacity(labelled, flavors=["small"], what_if=what_if, by=["host"])
+    lines = answer["flavors"]["small"]["by"]["host"].values()
+    added = {line["name"]: (line["count"], line["now"]) for line in lines if "#" in line["name"]}
+    assert added == {"cn3#1": (4, None), "cn3#2": (4, None)}
+
+
+def test_bounds_of_an_answer(labelled: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too many requests and lines in all are refused, before anything is counted."""
+    few = {f"r{number}": SMALL for number in range(99)}
+    got = refusal(labelled, flavors=["small", "disk"], requests=few)
+    assert got[:2] == ("berth.request.too_large", "/requests")
+    assert "would count 101 flavors and requests in all" in got[2]
+    monkeypatch.setattr("berth.api.berth_v1.capacity.CAPACITY_LINES_MAX", 3)
+    assert capacity(labelled, flavors=["small"], by=["zone"])
+    got = refusal(labelled, flavors=["small"], by=["zone", "aggregate"])
+    assert got[:2] == ("berth.request.too_large", "/by/1")
+    assert "would make 4 lines" in got[2]
+    monkeypatch.setattr("berth.api.berth_v1.capacity.CAPACITY_HOSTS_MAX", 9)
+    got = refusal(labelled, flavors=["small", "disk"], by=["host"])
+    assert got[:2] == ("berth.request.too_large", "/by/0")
+    assert "would make 10 lines" in got[2]
+    assert capacity(labelled, flavors=["small"], by=["host"])
+
+
+def test_time_that_ends_leaves_lower_bounds(tmp_path: Path) -> None:
+    """`complete` is false; counts are lower bounds, and the others are still bounds."""
+    client = configured.serve(tmp_path, "[berth]\ncandidates_time_budget = 0.000001\n")
+    with built_over_http(FLEET, client):
+        answer = capacity(client, requests={"small": SMALL, "disk": DISK})
+    assert not answer["complete"]
+    for name, truth in (("small", 11), ("disk", 11)):
+        figures = answer["flavors"][name]
+        assert figures["count"] <= truth <= figures["at_most"]
+        assert figures["exact"] == (figures["count"] == figures["at_most"])
+
+
+@pytest.mark.parametrize("request_", [SMALL, DISK], ids=["small", "disk"])
+def test_claims_until_failure_succeed_as_often_as_is_counted(
+    tmp_path: Path, request_: dict[str, Any]
+) -> None:
+    """Where the count is exact and no host has a choice of pools, any order of claims reaches it;
+    and then nothing is left."""
     client = configured.serve(tmp_path)
-    with built_over_http(HUGE, client):
-        answer = done(client.post("/berth/v1/capacity", json=asked), 200).json["flavors"]
-    cpu, disk = answer["cpu"], answer["disk"]
-    assert (cpu["count"], cpu["at_most"], cpu["exact"]) == (3 * MOST, 3 * MOST, True)
-    assert [each["count"] for each in cpu["best"]] == [2 * MOST, MOST]
-    (line,) = cpu["by"]["aggregate"].values()
-    assert line["count"] == 3 * MOST
-    assert cpu["classes"]["VCPU"]["free"] == cpu["classes"]["VCPU"]["usable"] == 3 * MOST
-    assert cpu["classes"]["VCPU"]["stranded"] == 0
-    assert (disk["count"], disk["at_most"]) == (MOST, MOST)
+    with built_over_http(FLEET, client):
+        answer = capacity(client, requests={"x": request_})["flavors"]["x"]
+        assert answer["exact"]
+        consumers = _claim_until_failure(client, request_)
+        assert len(consumers) == answer["count"]
+        after = capacity(client, requests={"x": request_})["flavors"]["x"]
+        assert (after["count"], after["at_most"], after["hosts"]) == (0, 0, 0)
+        for consumer in consumers:
+            assert client.delete(f"/allocations/{consumer}").status == 204
+
+
+def _claim_until_failure(client: Client, request: Mapping[str, Any]) -> list[str]:
+    """Claim the first candidate of a request until there is none; return the consumers."""
+    consumers: list[str] = []
+    while True:
+        body = {"request": request, "limit": 1, "order": {"by": "random", "seed": len(consumers)}}
+        candidates = client.post("/berth/v1/candidates", json=body).json["candidates"]
+        if not candidates:
+            return consumers
+        consumer = str(UUID(int=len(consumers) + 1))
+        claim = {
+            "allocations": candidates[0]["allocations"],
+            "mappings": candidates[0]["mappings"],
+            "project_id": "web",
+            "user_id": "alice",
+            "consumer_generation": None,
+            "consumer_type": "INSTANCE",
+        }
+        assert client.put(f"/allocations/{consumer}", json=claim).status == 204
+        consumers.append(consumer)
+
+
+def test_preserve_leaves_large_holes_for_large_flavors(labelled: Client) -> None:
+    """A small machine goes where it costs no large one: cn1 has 12 VCPUs and keeps room for two of
+    six, numa1 of cn3 would lose its only one."""
+    large = {"groups": {"": {"resources": {"VCPU": 6}}}}
+    path = "/berth/v1/flavors/large"
+    assert labelled.put(path, json={"request": large}).status == 201
+    request = {
+        "groups": {"": {"resources": {"VCPU": 1, "MEMORY_MB": 512}}},
+        "host": {"in": ["cn1", "cn2", "cn3"]},
+    }
+    order = {"by": "preserve", "preserve": {"large": 2}}
+    answered = labelled.post("/berth/v1/candidates", json={"request": request, "order": order})
+    assert answered.status == 200, answered.text
+    scores = {
+        (candidate["host"], *sorted(candidate["allocations"])): candidate["score"]
+        for candidate in answered.json["candidates"]
+    }
+    lost_one = {"total": 1 / 3, "preserve": 1 / 3, "prefer": []}
+    lost_none = {"total": 1.0, "preserve": 1.0, "prefer": []}
+    cn1, cn2, cn3, numa0, numa1 = map(provider_uuid, ("cn1", "cn2", "cn3", "numa0", "numa1"))
+    assert scores == {
+        (cn1, cn1): lost_one,
+        (cn2, cn2): lost_none,
+        (cn3, *sorted((cn3, numa0))): lost_none,
+        (cn3, *sorted((cn3, numa1))): lost_one,
+    }
+    totals = [each["score"]["total"] for each in answered.json["candidates"]]
+    assert totals == sorted(totals, reverse=True)
+    owner = {"project_id": "web", "user_id": "alice", "consumer_type": "INSTANCE"}
+    consumers = [{"uuid": str(UUID(int=number)), **owner} for number in range(1, 6)]
+    body = {"request": request, "order": order, "consumers": consumers}
+    placed = labelled.post("/berth/v1/place?dry_run=true", json=body)
+    assert placed.status == 200, placed.text
+    providers = sorted(
+        provider
+        for placement in placed.json["placements"].values()
+        for provider, given in placement["allocations"].items()
+        if "VCPU" in given["resources"]
+    )
+    # One is left on cn2 and four on numa0, and none of them costs a large one.
+    assert providers == sorted([cn2, *[numa0] * 4])
+    assert labelled.delete(path).status == 204

@@ -7,8 +7,18 @@ Source: spec/beyond.md 6.4.
 
 from __future__ import annotations
 
+import json
+from random import Random
+from urllib.parse import urlencode
+
+from hypothesis import HealthCheck, given, note, seed, settings
+from hypothesis import strategies as st
+
+from tests.api.claims import consumer
 from tests.api.wire import Rule, rules
+from tests.api.worlds import new_name, provider
 from tests.client import Client
+from tests.effort import SEED, repeat_with, scaled
 
 WORLD = """
     host    VCPU=64  MEMORY_MB=65536
@@ -174,6 +184,21 @@ WORLD = """
         | 1
         | null
 
+    a name may have 255 characters of any kind
+        PUT /berth/v1/consumers/$p/%F0%9F%98%80$1 {allocations: {$host: {resources: {VCPU: 1}}},
+            user_id: u, consumer_type: T}
+        200
+        | x*254
+
+    json lines are acceptable as JSON
+        > Accept: $1
+        GET /berth/v1/consumers?host=$host
+        200
+        | application/json
+        | application/jsonl
+        | "*/*"
+        | application/*
+
     readers see and services change what is of their project; others look like what does not exist
         PUT /berth/v1/consumers/$web/job {allocations: {$host: {resources: {VCPU: 1}}},
             user_id: u, consumer_type: T}
@@ -215,9 +240,65 @@ WORLD = """
         | auditor | 200 | 200 | 404 | 403 | 403 | 403
         | reader  | 403 | 200 | 403 | 403 | 403 | 403
         | member  | 403 | 403 | 403 | 403 | 403 | 403
+
+    a reader without a project sees nothing: no project is not that of consumers that do not exist
+        > X-Auth-Token: alice
+        > X-Roles: reader
+        GET /berth/v1/consumers$1
+        403
+        |
+        | ?project_id=None
+        | ?project_id=%FF
+        | /$nowhere
     """,
     world=WORLD,
 )
 def test_consumers(rule: Rule, wire: Client) -> None:
     """The rows of the table."""
     rule.check(wire)
+
+
+#: Consumer -> the providers that it uses.
+Uses = dict[str, set[str]]
+
+
+@seed(SEED)
+@settings(max_examples=scaled(5), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(dice=st.integers(0, 2**32).map(Random))
+def test_a_consumer_is_listed_if_each_filter_by_itself_admits_it(
+    wire: Client, dice: Random
+) -> None:
+    """As a plain loop over all allocations says. `host` asks for something of a tree and `provider`
+    for something of one provider, which may be in another tree: a consumer that uses both is
+    listed. They stand in the order of their uuids."""
+    note(repeat_with())
+    trees: dict[str, set[str]] = {}
+    for host in [provider(wire, {"VCPU": 64}) for _ in range(2)]:
+        children = [provider(wire, {"VCPU": 64}, parent=host) for _ in range(dice.randint(0, 2))]
+        trees[host] = {host, *children}
+    everything = sorted(set().union(*trees.values()))
+    projects = [new_name("project") for _ in range(2)]
+    uses: Uses = {}
+    of_project: dict[str, str] = {}
+    for _ in range(6):
+        used = dice.sample(everything, dice.randint(1, min(3, len(everything))))
+        project = dice.choice(projects)
+        uuid = consumer(wire, {each: {"VCPU": 1} for each in used}, project=project)
+        uses[uuid], of_project[uuid] = {*used}, project
+    for _ in range(12):
+        filters = {
+            **({"host": dice.choice(everything)} if dice.random() < 0.7 else {}),
+            **({"provider": dice.choice(everything)} if dice.random() < 0.7 else {}),
+            "project_id": dice.choice(projects),
+        }
+        note(str(filters))
+        tree = next((t for t in trees.values() if filters.get("host") in t), set(everything))
+        due = {
+            uuid
+            for uuid, used in uses.items()
+            if used & tree
+            and filters.get("provider") in {None, *used}
+            and of_project[uuid] == filters["project_id"]
+        }
+        lines = wire.get(f"/berth/v1/consumers?{urlencode(filters)}").text.splitlines()
+        assert [each["uuid"] for each in map(json.loads, lines[:-1])] == sorted(due)

@@ -10,10 +10,14 @@ from typing import Any
 
 import pytest
 
+from berth.config import Settings
+from berth.edge.app import create_app
+from berth.index import Index
 from berth.store import drains as store
 from tests.api import configured
 from tests.api.wire import Rule, rules
 from tests.api.worlds import done, provider
+from tests.candidates.engine import copy_of
 from tests.client import Client
 from tests.world_over_http import built_over_http
 from tests.worlds import aggregate_uuid, world
@@ -165,6 +169,15 @@ FLEET = """
         200 {flavors: {cpu: {count: 18, now: {count: 11, ...}, ...},
             all: {count: 19, now: {count: 19, ...}, ...}}, ...}
 
+    a drained device still has its traits
+        PUT /berth/v1/drains/$a {providers: [$numa1]}
+        201
+        POST /berth/v1/candidates {request: {groups: {"": {resources: {VCPU: 1, MEMORY_MB: 8}}},
+            host: {in: [$cn1, $cn2, $cn3], anywhere: [$1]}}}
+        200 {candidates: $2, ...}
+        | HW_NUMA_ROOT    | [{host: $cn1, ...}]
+        | "!HW_NUMA_ROOT" | [{host: $cn2, ...}, {host: $cn3, ...}]
+
     a provider shows the drains in effect that name it itself; a host lists announced ones too
         PUT /berth/v1/drains/b-$d {providers: [$cn1, $cn3]}
         201
@@ -189,6 +202,36 @@ FLEET = """
         | $numa0
         | $numa1.name
 
+    preserved flavors are counted without the drains that are tolerated
+        PUT /berth/v1/flavors/$f {request: {groups: {"": {resources: {VCPU: 4, MEMORY_MB: 8}}},
+            host: {in: [$cn2]}}}
+        201
+        PUT /berth/v1/drains/$a {providers: [$cn2]}
+        201
+        POST /berth/v1/candidates {request: {groups: {"": {resources: {VCPU: 1, MEMORY_MB: 8}}},
+            host: {in: [$cn2]}, tolerate: [$a]}, order: {by: preserve, preserve: {$f: 1}}}
+        200 {candidates: [{host: $cn2, score: {total: 0.5, ...}, ...}], ...}
+
+    a place is not on a drained host, and alternatives tolerate drains each for itself
+        PUT /berth/v1/drains/$d {providers: [$cn1, $cn2, $cn3]}
+        201
+        POST /berth/v1/place?dry_run=true {explain: false, request: {
+            groups: {"": {resources: {VCPU: 1}}}, host: {in: [$cn1, $cn2, $cn3]}},
+            consumers: [&c {name: n, project_id: p, user_id: u, consumer_type: T}]}
+        409 berth.place.does_not_fit
+        POST /berth/v1/place?dry_run=true {request: {alternatives: [
+            {groups: &g {"": {resources: {VCPU: 1}}}, host: {in: [$cn1, $cn2, $cn3]}},
+            {groups: *g, host: {in: [$cn3]}, tolerate: [$d]}]},
+            consumers: [&c {name: n, project_id: p, user_id: u, consumer_type: T, uuid: $c}]}
+        200 {placements: {$c: {host: $cn3, ...}}, alternative: 1, ...}
+
+    what does not exist is warned of in questions
+        POST /berth/v1/candidates {request: {groups: {"": {resources: {VCPU: 1}}}, tolerate: [none],
+            host: {in: [$cn3]}}, what_if: {undrain: [gone], drain: [cn9]}}
+        200 {warnings: [{code: unknown_drain, at: /what_if/undrain/0, reference: gone},
+            {code: unknown_provider, at: /what_if/drain/0, reference: cn9},
+            {code: unknown_drain, at: /request/tolerate/0, reference: none}], ...}
+
     a drain says what it costs, by exposed flavor: before the call, and with it in effect
         PUT /berth/v1/flavors/$f {request: {groups: {"": {resources: {VCPU: 1, MEMORY_MB: 8}}},
             host: {in: [$cn1, $cn2, $cn3]}}}
@@ -212,12 +255,50 @@ FLEET = """
         204
         DELETE /berth/v1/flavors/$hidden
         204
+
+    an explanation says before anything else that drains are the reason
+        PUT /berth/v1/drains/$d {providers: [$cn2, $cn3, $numa0]}
+        201
+        POST /berth/v1/explain {request: {groups: {"": {resources: {VCPU: $1}}},
+            host: {in: [$cn1, $cn2, $cn3]}, tolerate: $2}}
+        200 {verdict: $3, hosts: {fit_if_undrained: $4, ...}, stages: [{at: $5, ...}, ...], ...}
+        | 5 | []   | drained | 2 | /drains
+        | 5 | [$d] | fits    | 2 | /groups//resources/VCPU
+        | 9 | []   | never   | 0 | /drains
+
+    who has the newest list is told so, until any write is committed
+        GET /berth/v1/drains
+        200 {revision: $r, ...}
+        > If-None-Match: "$r"
+        GET /berth/v1/drains
+        304
+        PUT /berth/v1/drains/$d {providers: [$cn2]}
+        201
+        > If-None-Match: "$r"
+        GET /berth/v1/drains
+        200
     """,
     world=FLEET,
 )
 def test_drains(rule: Rule, wire: Client) -> None:
     """The rows of the table."""
     rule.check(wire)
+
+
+def test_hosts_without_names_are_drained_too(settings: Settings, prepared: Path) -> None:
+    """Old data has some; they come first."""
+    with copy_of(prepared) as db:
+        client = Client.of(create_app(settings, db, Index(db)))
+        named, *others = (provider(client, {"VCPU": 8}) for _ in range(3))
+        with db.engine.begin() as connection:
+            nameless = "UPDATE resource_providers SET name = NULL WHERE uuid <> ?"
+            connection.exec_driver_sql(nameless, (named,))
+        client = Client.of(create_app(settings, db, Index(db)))
+        done(client.put(f"{PATH}/d", json={"providers": [named, *others]}), 201)
+        shown = done(client.get(f"{PATH}/d"), 200).json
+    in_order = [*sorted(others), named]
+    assert [each["uuid"] for each in shown["named"]] == in_order
+    assert [each["host"]["uuid"] for each in shown["left"]] == in_order
 
 
 def test_of_two_who_insist_on_a_new_drain_one_creates_it(

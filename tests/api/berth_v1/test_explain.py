@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
 from tests.api import configured
 from tests.api.claims import consumer
 from tests.api.wire import Rule, rules
@@ -51,6 +53,11 @@ REQUEST: Final[dict[str, Any]] = {
                     text: VCPU 8 for _A, asked: 8, possible: 4, reason: used, free: 4,
                     provider: {uuid: $cn2, name: cn2}, capacity: 16, max_unit: 2147483647}]}]}
 
+    what fits needs no help
+        POST /berth/v1/explain {request: {query: "resources=VCPU:1"}}
+        200 {revision: _, complete: true, verdict: fits, summary: 3 hosts fit., hosts: _, stages: _,
+            unknown: [], warnings: [], binding: _, request: _}
+
     a scenario is explained
         POST /berth/v1/explain {request: {query: "resources=VCPU:8&required=CUSTOM_FAST"},
             what_if: {nothing_used: true, $1}}
@@ -70,6 +77,11 @@ REQUEST: Final[dict[str, Any]] = {
         # The similar name may be of no use: cn1 has the trait, but not enough VCPU.
         | 8 | 0
 
+    what no host could hold is named, whatever else is asked for
+        POST /berth/v1/explain {request: {query: "resources=VCPU:99,MEMORY_MB:1"}}
+        200 {verdict: never, summary: _, impossible: [{at: [/groups//resources/VCPU], kind: amount,
+            text: "No provider can give 99 VCPU at once; the most is 16.", most: 16}], ...}
+
     a query may ask for more than any number that is stored
         POST /berth/v1/explain {request: {query: "resources=VCPU:$1"}}
         200 {verdict: never, ...}
@@ -80,6 +92,12 @@ REQUEST: Final[dict[str, Any]] = {
         | 2147483648
         | 9223372036854775808
         | 9*400
+
+    each alternative is explained, in their order
+        POST /berth/v1/explain {request: {alternatives: [
+            {query: "resources=VCPU:8&required=CUSTOM_FAST"}, {query: "resources=VCPU:1"}]}}
+        200 {revision: _, complete: true, alternatives: [{verdict: used_up, ...},
+            {verdict: fits, ...}]}
 
     candidates say why there are none, and only then, and only if asked
         POST /berth/v1/explain {request: {query: "resources=VCPU:8&required=CUSTOM_FAST"}}
@@ -132,6 +150,13 @@ def test_hosts_whose_uuids_begin_alike_are_painted_in_their_order(tmp_path: Path
 
 def test_only_what_is_wanted_is_explained(fleet: Client) -> None:
     """No relaxations, fewer hosts, and paint."""
+    whole = explained(fleet)
+    nearest = [*sorted(("cn1", "cn2"), key=provider_uuid), "cn3"]
+    assert [near["host"]["name"] for near in whole["nearest"]] == nearest
+    assert [each["hosts"] for each in whole["relaxations"]] == [2, 1]
+    assert [each["at"] for each in whole["stages"]] == whole["binding"]
+    never = explained(fleet, {"query": "resources=VCPU:99"})
+    assert never["impossible"][0]["text"] in never["summary"]
     answer = explained(fleet, relaxations=False, nearest_max=1, paint=True)
     assert "relaxations" not in answer
     assert len(answer["nearest"]) == 1
@@ -171,3 +196,67 @@ def test_ten_of_those_who_hold_what_a_host_lacks_are_shown(fleet: Client) -> Non
     for uuid in uuids:
         assert fleet.delete(f"/allocations/{uuid}").status == 204
     assert seen == [(10, False), (10, True)]
+
+
+GRAMMAR: Final[dict[str, Any]] = {
+    "groups": {
+        "": {
+            "resources": {"VCPU": 8, "MEMORY_MB": 16384, "DISK_GB": 40},
+            "required": ["HW_CPU_X86_AVX2", "!CUSTOM_OLD", ["STORAGE_DISK_SSD", "CUSTOM_B"]],
+            "split": {"VCPU": {"min": 2, "step": 2, "parts": 2}},
+        },
+        "_GPU0": {"resources": {"VGPU": 1}, "under": ["cn7"], "in_tree": ["cn7"]},
+        "_GPU1": {"resources": {"VGPU": 1}, "not_under": ["cn7_pci_0000_81_00_0"]},
+    },
+    "host": {
+        "required": ["COMPUTE_VOLUME_MULTI_ATTACH"],
+        "anywhere": ["!CUSTOM_FAULTY"],
+        "member_of": [["zone=z1", "zone=z2"], "!tenant=reserved"],
+        "in": ["cn7"],
+        "not_in": ["cn1", "cn2"],
+    },
+    "together": [{"groups": ["_GPU0", "_GPU1"], "at": "HW_NUMA_ROOT"}],
+    "apart": [{"groups": ["_GPU0", "_GPU1"], "at": "provider"}],
+    "tolerate": ["firmware"],
+}
+TREE, RACK = "4e8e5957-649f-477b-9e5b-f1f75b21c03c", "0d1c7d2e-5f0b-4a2c-9a60-6a2d1b0a1a11"
+QUERY: Final = (
+    "resources_A=VCPU:2&required_A=HW_CPU_X86_AVX2,!CUSTOM_OLD&required_A=in:CUSTOM_B,CUSTOM_C"
+    f"&in_tree_A={TREE}&resources_B=VGPU:1&member_of_B=!{RACK}&resources=DISK_GB:10"
+    "&root_required=CUSTOM_HOST,!CUSTOM_POOL&group_policy=isolate&same_subtree=_B,_A&limit=7"
+)
+TRANSLATED: Final[dict[str, Any]] = {
+    "groups": {
+        "_A": {
+            "resources": {"VCPU": 2},
+            "required": ["HW_CPU_X86_AVX2", ["CUSTOM_B", "CUSTOM_C"], "!CUSTOM_OLD"],
+            "in_tree": [TREE],
+        },
+        "_B": {"resources": {"VGPU": 1}, "member_of": [f"!{RACK}"]},
+        "": {"resources": {"DISK_GB": 10}},
+    },
+    "host": {"required": ["CUSTOM_HOST", "!CUSTOM_POOL"]},
+    "together": [{"groups": ["_A", "_B"], "at": "subtree"}],
+    "apart": [{"groups": ["_A", "_B"], "at": "provider"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("sent", "due"),
+    [
+        (GRAMMAR, GRAMMAR),
+        ({**GRAMMAR, "host": {"in": [["cn7"], [], ["cn8"]]}}, None),
+        ({**GRAMMAR, "host": {"anywhere": [["CUSTOM_FAULTY"]]}},
+         {**GRAMMAR, "host": {"anywhere": ["CUSTOM_FAULTY"]}}),
+        ({"query": QUERY}, TRANSLATED),
+        # As it was pasted.
+        ({"query": f"/allocation_candidates?{QUERY}"}, TRANSLATED),
+    ],
+)  # fmt: skip
+def test_a_request_is_shown_as_it_was_read(fleet: Client, sent: Any, due: Any) -> None:
+    """Every member survives reading and writing; those that say nothing are left out, and each
+    parameter of a query has its place."""
+    answer = explained(fleet, sent, relaxations=False)
+    assert answer["request"] == (sent if due is None else due)
+    if "query" in sent:
+        assert {each["at"] for each in answer["warnings"]} >= {"/request/query"}

@@ -1,32 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`/berth/v1/flavors`: requests with a name, and questions that name one (spec/beyond.md 2.2 and
-4.5); what is refused: test_refused.py.
+"""`/berth/v1/flavors`: requests with a name (spec/beyond.md 4.5); what is refused:
+test_refused.py, and what questions make of them: test_asking_by_flavor.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
-
 from berth.config import Settings
 from berth.edge.app import create_app
 from berth.index import Index
-from berth.model.flavor import Flavor, FlavorName
 from berth.store.engine.database import Database
-from berth.store.flavors import put_flavor
 from tests.api.wire import Rule, rules
+from tests.api.worlds import done
 from tests.client import Client
-from tests.worlds import world
 
-FLEET: Final = world("""
-    cn1     VCPU=8  DISK_GB=9  CUSTOM_FAST
-    cn2     VCPU=8  CUSTOM_FAST
-      gpu2  VGPU=1
-    cn3     VCPU=2
-      gpu3  VGPU=1
-    cn4     VCPU=8(used:6)  CUSTOM_FAST
-      gpu4  VGPU=1
-""")
+PATH = "/berth/v1/flavors"
 
 
 @rules(
@@ -76,6 +63,11 @@ FLEET: Final = world("""
         PUT /berth/v1/flavors/$f {request: {query: "resources=VCPU:2"}}
         200
 
+    providers and aggregates need not exist
+        PUT /berth/v1/flavors/$f {request: {groups: {"": {resources: {VCPU: 1}}}, host: {
+            in: [nobody], member_of: [nowhere]}}}
+        201
+
     a flavor outlives its trait, and cannot be stored like that again
         PUT /traits/$CUSTOM_X
         201
@@ -87,6 +79,23 @@ FLEET: Final = world("""
         200 {request: {query: "resources=VCPU:1&required=$CUSTOM_X"}, ...}
         PUT /berth/v1/flavors/$f {request: {query: "resources=VCPU:1&required=$CUSTOM_X"}}
         400 berth.name.unknown {pointer: /request/query}
+
+    auditors read flavors, and 403 comes before any other error
+        PUT /berth/v1/flavors/$f {request: {query: "resources=VCPU:1"}}
+        201
+        >> X-Roles: $1
+        GET /berth/v1/flavors
+        $2
+        GET /berth/v1/flavors/$f
+        $2
+        PUT /berth/v1/flavors/$f {request: {}}
+        $3
+        DELETE /berth/v1/flavors/$f
+        $4
+        | admin   | 200 | 400 | 204
+        | service | 200 | 400 | 204
+        | auditor | 200 | 403 berth:flavors:update | 403
+        | reader  | 403 | 403 | 403
     """
 )
 def test_flavors(rule: Rule, wire: Client) -> None:
@@ -94,135 +103,21 @@ def test_flavors(rule: Rule, wire: Client) -> None:
     rule.check(wire)
 
 
-@rules(
-    """
-    a flavor stands for its request
-        PUT /berth/v1/flavors/$f {request: {
-            groups: {"": {resources: {VCPU: 2}}, _GPU: {resources: {VGPU: 1}}},
-            apart: [{groups: ["", _GPU], at: provider}], host: {required: [CUSTOM_FAST]}}}
-        201
-        POST /berth/v1/candidates {request: {groups: {"": {resources: {VCPU: 2}},
-            _GPU: {resources: {VGPU: 1}}}, apart: [{groups: ["", _GPU], at: provider}],
-            host: {required: [CUSTOM_FAST]}}}
-        200 {candidates: $found, ...}
-        POST /berth/v1/candidates {request: {flavor: $f}}
-        200 {candidates: [{host: $cn2, ...}, {host: $cn4, ...}], warnings: [], ...}
-        POST /berth/v1/candidates {request: {flavor: $f}}
-        200 {candidates: $found, ...}
-        POST /berth/v1/explain {request: {groups: {"": {resources: {VCPU: 2}},
-            _GPU: {resources: {VGPU: 1}}}, apart: [{groups: ["", _GPU], at: provider}],
-            host: {required: [CUSTOM_FAST]}}}
-        200 {revision: _, complete: true, verdict: $v, summary: $s, hosts: $h, stages: $t,
-            unknown: [], warnings: [], binding: $b, request: $r}
-        POST /berth/v1/explain {request: {flavor: $f}}
-        200 {revision: _, complete: true, verdict: $v, summary: $s, hosts: $h, stages: $t,
-            unknown: [], warnings: [], binding: $b, request: $r}
-
-    both hosts must hold: what one of them excludes is no candidate
-        PUT /berth/v1/flavors/$f {request: {
-            groups: {"": {resources: {VCPU: 2}}, _GPU: {resources: {VGPU: 1}}},
-            host: {not_in: [cn2], anywhere: ["!MISC_SHARES_VIA_AGGREGATE"]}}}
-        201
-        POST /berth/v1/candidates {request: {flavor: $f, host: $1}, per_host: 1}
-        200 {candidates: $2, ...}
-        | {}                          | [{host: $cn3, ...}, {host: $cn4, ...}]
-        | {not_in: [cn4]}             | [{host: $cn3, ...}]
-        | {required: [CUSTOM_FAST]}   | [{host: $cn4, ...}]
-        | {in: [cn1, cn2]}            | []
-
-    a host is in both lists by any provider of its tree
-        PUT /berth/v1/flavors/$f {request: {
-            groups: {"": {resources: {VCPU: 2}}, _GPU: {resources: {VGPU: 1}}},
-            host: {in: [gpu2, gpu3, nobody]}}}
-        201
-        POST /berth/v1/candidates {request: {flavor: $f, host: {in: [cn2, $cn4]}}}
-        200 {candidates: [{host: $cn2, ...}], ...}
-        POST /berth/v1/explain {request: {flavor: $f, host: {in: [cn2, $cn4]}}}
-        200 {request: {host: {in: [[gpu2, gpu3, nobody], [cn2, $cn4]]}, ...}, stages: [
-            {at: /host/in/0, left: 2, ...}, {at: /host/in/1, left: 1, ...}, ...], warnings: [
-            {code: unknown_provider, at: /host/in/0/2, reference: nobody}], ...}
-
-    explain shows the expanded request, which can be sent
-        PUT /berth/v1/flavors/$f {request: {
-            groups: {"": {resources: {VCPU: 2}}, _GPU: {resources: {VGPU: 1}}},
-            apart: [{groups: ["", _GPU], at: provider}], host: {required: [CUSTOM_FAST],
-                in: [cn2, cn3], not_in: [cn3], member_of: ["zone=z1"]}}}
-        201
-        POST /berth/v1/explain {request: {flavor: $f, host: {
-            required: [CUSTOM_FAST, "!COMPUTE_NODE"], in: [cn1, cn3], not_in: [cn4]}}}
-        200 {request: {groups: {"": {resources: {VCPU: 2}}, _GPU: {resources: {VGPU: 1}}},
-            apart: [{groups: ["", _GPU], at: provider}], host: {
-                required: [CUSTOM_FAST, "!COMPUTE_NODE"], member_of: ["zone=z1"],
-                in: [[cn2, cn3], [cn1, cn3]], not_in: [cn3, cn4]}}, summary: $s, stages: $t, ...}
-        POST /berth/v1/explain {request: {groups: {"": {resources: {VCPU: 2}},
-            _GPU: {resources: {VGPU: 1}}}, apart: [{groups: ["", _GPU], at: provider}], host: {
-                required: [CUSTOM_FAST, "!COMPUTE_NODE"], member_of: ["zone=z1"],
-                in: [[cn2, cn3], [cn1, cn3]], not_in: [cn3, cn4]}}}
-        200 {summary: $s, stages: $t, ...}
-
-    a question sees the newest flavor, although berth keeps decoded questions and flavors
-        PUT /berth/v1/flavors/$f {request: {query: "resources=VCPU:8"}}
-        201
-        POST /berth/v1/candidates {request: {flavor: $f}}
-        200 {candidates: [{host: $cn1, ...}, {host: $cn2, ...}], ...}
-        PUT /berth/v1/flavors/$f {request: {query: "resources=DISK_GB:9"}}
-        200
-        POST /berth/v1/candidates {request: {flavor: $f}}
-        200 {candidates: [{host: $cn1, ...}], ...}
-        DELETE /berth/v1/flavors/$f
-        204
-        POST /berth/v1/candidates {request: {flavor: $f}}
-        400 berth.name.unknown
-
-    a flavor whose trait was deleted asks for an unknown name
-        PUT /traits/$CUSTOM_X
-        201
-        PUT /berth/v1/flavors/$f {request: {groups: {"": {resources: {VCPU: 1},
-            required: [$CUSTOM_X]}}}}
-        201
-        DELETE /traits/$CUSTOM_X
-        204
-        POST /berth/v1/candidates {request: {flavor: $f}}
-        400 berth.name.unknown {pointer: /request/flavor} There is no trait $CUSTOM_X, which flavor
-            $f names.
-        POST /berth/v1/explain {request: {flavor: $f}}
-        200 {verdict: unknown_name, unknown: [{at: /groups//required/0, name: $CUSTOM_X, ...}], ...}
-        POST /berth/v1/candidates {request: {flavor: $f, host: {required: [$CUSTOM_Y]}}}
-        400 berth.name.unknown {pointer: /request/host/required/0} There is no trait $CUSTOM_Y.
-
-    warnings point to what was sent or to the flavor, and those of explain into the whole request
-        PUT /berth/v1/flavors/$f {request: {groups: {"": {resources: {VCPU: 2}}},
-            host: {not_in: [cn8], member_of: ["zone=z8"]}}}
-        201
-        POST /berth/v1/$1 {request: {flavor: $f, host: {not_in: [cn1, cn9]}}}
-        200 {warnings: [{at: $2, reference: cn9, ...}, {at: $3, reference: cn8, ...},
-            {at: $4, reference: "zone=z8", ...}], ...}
-        | candidates | /request/host/not_in/1 | /request/flavor | /request/flavor
-        | explain    | /host/not_in/2         | /host/not_in/0  | /host/member_of/0
-    """
-)
-def test_questions_by_flavor(rule: Rule, fleet: Client, names: Mapping[str, str]) -> None:
-    """The rows of the table."""
-    rule.check(fleet, names)
-
-
-def test_a_flavor_that_this_release_cannot_read_is_named(
-    settings: Settings, database: Database
-) -> None:
-    """A newer release may have stored it; every other one works."""
-    client = Client.of(create_app(settings, database, Index(database)))
-    path = "/berth/v1/candidates"
-    unread: dict[str, Any] = {"new": {"groups": {"": {"wishes": {}}}}, "broken": {}}
-    put_flavor(database, FlavorName("new"), Flavor('{"groups": {"": {"wishes": {}}}}'))
-    put_flavor(database, FlavorName("broken"), Flavor("{"))
-    old = {"request": {"query": "resources=VCPU:1"}}
-    assert client.put("/berth/v1/flavors/old", json=old).status == 201
-    for name, request in unread.items():
-        refused = client.post(path, json={"request": {"flavor": name}})
-        assert (refused.status, refused.code) == (400, "berth.request.invalid")
-        assert refused.error["pointer"] == "/request/flavor"
-        assert f"names the flavor {name}, which this release cannot read" in refused.detail
-        assert client.get(f"/berth/v1/flavors/{name}").json["request"] == request
-    assert client.post(path, json={"request": {"flavor": "old"}}).json["candidates"] == []
-    listed = client.get("/berth/v1/flavors").json["flavors"]
-    assert {each["name"]: each["request"] for each in listed}.items() >= unread.items()
+def test_every_worker_sees_flavors_at_once(settings: Settings, database: Database) -> None:
+    """By name, with the next request, whichever worker took the write; who has the newest list is
+    told so until any write is committed. No old answer changes."""
+    one, other = (Client.of(create_app(settings, database, Index(database))) for _ in range(2))
+    old = one.get("/allocation_candidates?resources=VCPU:1").body
+    for name in ("b", "C", "a.1", "_"):
+        body = {"request": {"query": "resources=VCPU:1"}}
+        revision = done(one.put(f"{PATH}/{name}", json=body), 201).json["revision"]
+        shown = done(other.get(f"{PATH}/{name}"), 200)
+        assert shown.json["revision"] == revision
+    listed = other.get(PATH)
+    assert [each["name"] for each in listed.json["flavors"]] == ["C", "_", "a.1", "b"]
+    tag = {"If-None-Match": listed.headers["ETag"]}
+    unchanged = one.get(PATH, headers=tag)
+    assert (unchanged.status, unchanged.body) == (304, b"")
+    done(other.delete(f"{PATH}/C"), 204)
+    assert len(done(one.get(PATH, headers=tag), 200).json["flavors"]) == 3
+    assert one.get("/allocation_candidates?resources=VCPU:1").body == old

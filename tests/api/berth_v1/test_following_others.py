@@ -102,6 +102,35 @@ def test_a_child_that_another_program_has_deleted_is_gone(followed: Followed) ->
     assert followed.reports == 1
 
 
+def test_a_child_that_another_program_has_created_appears(followed: Followed) -> None:
+    """Also without an inventory, which would have shown that the usages do not know it."""
+    run(
+        followed.url,
+        f"{_INSERT}, parent_provider_id) "
+        f"SELECT '{NEW}', '{NEW}', 0, id, id FROM resource_providers WHERE uuid = '{ROOT}'",
+    )
+    followed.rename(ROOT)
+    followed.follow()
+    assert followed.follower.lines[NEW]["parent"] == ROOT
+    assert followed.reports == 1
+
+
+@pytest.mark.parametrize("written", [ROOT, OTHER], ids=["left", "entered"])
+def test_a_child_that_another_program_has_moved_is_in_one_tree(
+    followed: Followed, written: ProviderUUID
+) -> None:
+    """Whichever of the two trees berth writes next."""
+    ((other,),) = run(followed.url, of(OTHER))
+    run(
+        followed.url,
+        f"UPDATE resource_providers SET parent_provider_id = {other}, root_provider_id = {other} "
+        f"WHERE uuid = '{CHILD}'",
+    )
+    followed.rename(written)
+    followed.follow()
+    assert followed.follower.lines[CHILD]["parent"] == OTHER
+
+
 def test_an_id_that_another_program_has_given_to_another_provider(followed: Followed) -> None:
     """The one that had it is gone, although the usage of the new one had to be recounted."""
     ((number,),) = run(followed.url, of(OTHER))
@@ -118,6 +147,34 @@ def test_an_id_that_another_program_has_given_to_another_provider(followed: Foll
     followed.follow()
     assert followed.follower.lines.keys() == {ROOT, CHILD, NEW}
     assert followed.follower.lines[NEW]["inventories"].keys() == {"VCPU"}
+
+
+def test_a_provider_that_another_program_has_made_again(followed: Followed) -> None:
+    """With the same UUID and another id."""
+    ((number,),) = run(followed.url, of(CHILD))
+    ((root,),) = run(followed.url, of(ROOT))
+    run(
+        followed.url,
+        deletion(CHILD),
+        f"{_INSERT}, parent_provider_id, id) "
+        f"VALUES ('{CHILD}', 'again', 0, {root}, {root}, {number + 100})",
+    )
+    followed.rename(ROOT)
+    followed.follow()
+    assert followed.follower.lines[CHILD]["name"] == "again"
+
+
+@pytest.mark.engines("sqlite")
+def test_an_id_that_another_program_has_freed_and_berth_has_given_away(
+    followed: Followed,
+) -> None:
+    """The journal names the id, but not the UUID of the one that had it."""
+    run(followed.url, deletion(CHILD))
+    followed.create(NEW)
+    assert run(followed.url, of(NEW)) == [(3,)]
+    followed.follow()
+    assert followed.follower.lines.keys() == {ROOT, OTHER, NEW}
+    assert followed.reports == 1
 
 
 def test_what_berth_writes_is_never_taken_for_anothers(followed: Followed) -> None:

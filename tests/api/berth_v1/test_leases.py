@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from berth.edge.lease_sweeps import _run
+from berth.edge.lease_sweeps import LeaseSweeper, _run
 from berth.model.errors import DatabaseUnavailable
 from berth.store import lease_sweep
 from berth.store.engine.database import Database
@@ -128,6 +128,12 @@ def error(answer: Response, status: int) -> Any:
         | project_id=$project&limit=1  | [_, {end: true, lines: 1, more: true}]
         | project_id=x$project         | [{end: true, lines: 0}]
 
+    a consumer that holds nothing gets no lease
+        PUT /berth/v1/leases/$1 {seconds: 60}
+        404 $1
+        | $nowhere
+        | nobody
+
     a lease never outlives an explicit write of its consumer
         PUT /berth/v1/leases/$host.consumer {seconds: 60}
         200
@@ -136,14 +142,20 @@ def error(answer: Response, status: int) -> Any:
         GET /berth/v1/leases/$host.consumer
         404
         | PUT /allocations/$host.consumer CLAIM host VCPU=2 @1.0   | 204
+        | PUT /allocations/$host.consumer CLAIM host VCPU=2 @1.8   | 204
+        | PUT /allocations/$host.consumer CLAIM host VCPU=2 @1.12  | 204
         | PUT /allocations/$host.consumer CLAIM host VCPU=2 {consumer_generation: 1} @1.28 | 204
+        | PUT /allocations/$host.consumer CLAIM host VCPU=1 {consumer_generation: 1} @1.39 | 204
         | PUT /allocations/$host.consumer CLAIM {consumer_generation: 1} | 204
         | POST /allocations {$host.consumer: {allocations: {$host: {resources: {VCPU: 2}}},
             project_id: p, user_id: u, consumer_generation: 1, consumer_type: T}} | 204
+        | POST /allocations {$host.consumer: {allocations: {}, project_id: p, user_id: u,
+            consumer_generation: 1, consumer_type: T}} | 204
         | POST /reshaper {inventories: {$host: {inventories: {VCPU: {total: 16}}, seen: $host}},
             allocations: {$host.consumer: {allocations: {$host: {resources: {VCPU: 1}}},
             project_id: p, user_id: u, consumer_generation: 1, consumer_type: T}}} | 204
         | DELETE /allocations/$host.consumer | 204
+        | DELETE /berth/v1/consumers/$host.consumer | 204
         | PUT /berth/v1/consumers/$project/job {uuid: $host.consumer, generation: 1, user_id: u,
             consumer_type: T, allocations: {$host: {resources: {VCPU: 1}}}} | 200
         | POST /berth/v1/place {request: {groups: {"": {resources: {VCPU: 1}}},
@@ -181,6 +193,25 @@ def error(answer: Response, status: int) -> Any:
             consumer_generation: 1}}, ...}
         GET /berth/v1/leases/$host.consumer
         200 {expires_at: $at, ...}
+
+    readers list leases, services change them
+        >> X-Roles: $1
+        >> X-Auth-Token: u:p
+        PUT /berth/v1/leases/$host.consumer {seconds: 60}
+        $2
+        GET /berth/v1/leases
+        $3
+        GET /berth/v1/leases/$host.consumer
+        $4
+        POST /berth/v1/leases
+        $2
+        DELETE /berth/v1/leases/$host.consumer
+        $5
+        | admin   | 200 | 200 | 200 | 204
+        | service | 200 | 200 | 200 | 204
+        | auditor | 403 | 200 | 404 | 403
+        | reader  | 403 | 403 | 403 | 403
+        | member  | 403 | 403 | 403 | 403
     """,
     world="host  VCPU=16(used:1)",
 )
@@ -236,6 +267,44 @@ def test_a_placement_with_a_lease(leasing: Client, clock: Clock) -> None:
     assert {each["consumer"] for each in leasing.post(PATH).json["released"]} == {*uuids}
     again = place(leasing, sent)
     assert not again["repeated"] and again["placements"].keys() == {*uuids}
+
+
+def test_a_repeated_call_answers_as_the_first(leasing: Client, clock: Clock) -> None:
+    """It renews nothing. The lease is part of the body, so a call with another one, or with none,
+    is another call."""
+    sent = body(lease_seconds=600)
+    sent["request"] = {**sent["request"], "host": {"in": [host_of(leasing)]}}
+    (first,) = place(leasing, sent)["placements"].values()
+    clock.now += timedelta(seconds=60)
+    repeated = place(leasing, sent)
+    (second,) = repeated["placements"].values()
+    first.pop("score")
+    assert repeated["repeated"] and second == first
+    for other in (60, None):
+        different = {**sent, "lease_seconds": other}
+        answer = leasing.post("/berth/v1/place", json={k: v for k, v in different.items() if v})
+        assert error(answer, 409)["code"] == "berth.consumer.holds"
+    uuid = sent["consumers"][0]["uuid"]
+    assert leasing.get(f"{PATH}/{uuid}").json["expires_at"] == AT_12_10
+    assert leasing.delete(f"{PATH}/{uuid}").status == 204
+    (third,) = place(leasing, sent)["placements"].values()
+    assert third == {**first, "lease": None}
+
+
+def test_a_sweep_is_logged(leasing: Client, clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    """Which consumer of which project, and where; and it is counted."""
+    uuid = leased(leasing, host := host_of(leasing), 1)
+    before = metric(leasing, "berth_leases_expired_total")
+    assert metric(leasing, "berth_leases") == 1
+    clock.now += timedelta(seconds=1)
+    assert clock.db is not None
+    with caplog.at_level(logging.INFO, "berth.edge.lease_sweeps"):
+        LeaseSweeper().sweep(clock.db, None)
+    name = leasing.get(f"/resource_providers/{host}").json["name"]
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert all(said in line for said in (uuid, "web", name)) and held(leasing, uuid) == {}
+    assert metric(leasing, "berth_leases_expired_total") == before + 1
+    assert metric(leasing, "berth_leases") == 0
 
 
 def metric(leasing: Client, name: str) -> float:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the caller may do: `GET /berth/v1/permissions`, and people of a project, for whom the
-members' policy file admits what it says and nothing else. Source: spec/beyond.md 6.4.
+"""People of a project: what the members' policy file admits, and nothing else.
+
+Source: spec/beyond.md 6.4.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from berth.api.namespaces import NAMESPACES
 from berth.cli.policy_rules import members_file
 from tests.api import configured
 from tests.api.claims import consumer, held
@@ -59,6 +59,14 @@ def body(host: str, *consumers: dict[str, Any], **members: Any) -> dict[str, Any
     return {"request": request, "consumers": list(consumers), **members}
 
 
+def test_members_ask_every_question(member: Client, host: str) -> None:
+    """About the whole fleet."""
+    for question in ("candidates", "explain"):
+        done(member.post(f"{V1}/{question}", json={"request": REQUEST}), 200)
+    asked = member.post(f"{V1}/capacity", json={"requests": {"one": REQUEST}})
+    done(asked, 200)
+
+
 def test_members_do_not_see_who_else_holds_a_host(member: Client, admin: Client, host: str) -> None:
     """Nor in an explanation, which tells an administrator who holds the host that it names."""
     theirs = consumer(admin, {host: {"VCPU": 8}}, project="attic", user="mallory")
@@ -67,6 +75,46 @@ def test_members_do_not_see_who_else_holds_a_host(member: Client, admin: Client,
     explained = done(member.post(f"{V1}/explain", json=asked), 200).text
     assert host in explained
     assert not {theirs, "attic", "mallory"} & {*re.findall(r"[\w-]+", explained)}
+
+
+def test_members_place_for_their_own_project(member: Client, admin: Client, host: str) -> None:
+    """And see where, list it, and give it back."""
+    job = wanted("web")
+    done(member.post(f"{V1}/place", json=body(host, job)), 200)
+    assert held(admin, job["uuid"]) == {host: {"VCPU": 1}}
+    shown = done(member.get(f"{V1}/placements/{job['uuid']}"), 200).json
+    assert shown["host"] == host
+    for path in (f"?project_id=web&host={host}", f"/{job['uuid']}"):
+        assert job["uuid"] in done(member.get(f"{V1}/consumers{path}"), 200).text
+    moved = {**job, "consumer_generation": 1}
+    done(member.post(f"{V1}/place", json=body(host, moved, replace=True)), 200)
+    done(member.delete(f"{V1}/consumers/{job['uuid']}"), 204)
+    assert held(admin, job["uuid"]) == {}
+
+
+def test_members_see_names_of_their_own_project(member: Client, admin: Client, host: str) -> None:
+    """And release by name, but do not claim a provider that they choose."""
+    claim = {
+        "allocations": {host: {"resources": {"VCPU": 1}}},
+        "user_id": "alice",
+        "consumer_type": "JOB",
+    }
+    path = f"{V1}/consumers/web/job-17"
+    assert member.put(path, json=claim).status == 403
+    uuid = done(admin.put(path, json=claim), 200).json["uuid"]
+    assert done(member.get(path), 200).json["uuid"] == uuid
+    done(member.delete(path), 204)
+
+
+def test_members_see_leases_of_their_own_project(member: Client, admin: Client, host: str) -> None:
+    """If they name it."""
+    own, foreign = (consumer(admin, {host: {"VCPU": 1}}, project=each) for each in ("web", "db"))
+    for uuid in (own, foreign):
+        done(admin.put(f"{V1}/leases/{uuid}", json={"seconds": 600}), 200)
+    lines = done(member.get(f"{V1}/leases?project_id=web"), 200).text
+    assert own in lines and foreign not in lines
+    for query in ("", "?project_id=db"):
+        assert member.get(f"{V1}/leases{query}").status == 403
 
 
 def test_members_place_for_no_one_else(member: Client, admin: Client, host: str) -> None:
@@ -140,67 +188,3 @@ def test_members_may_do_nothing_else(member: Client, admin: Client, host: str) -
             if status != 403 and route.template not in public:
                 may.add(name)
     assert may == MAY
-
-
-PERMISSIONS = f"{V1}/permissions"
-
-#: Each policy rule of an operation whose target is the caller's own project.
-OPERATIONS = [
-    (operation.method, namespace.path_of(operation), operation.rule.name)
-    for namespace in NAMESPACES
-    for operation in namespace.operations
-    if operation.rule is not None and operation.target is None
-]
-
-
-@pytest.fixture(scope="module")
-def default(tmp_path_factory: pytest.TempPathFactory) -> Client:
-    """A service with the default policy."""
-    return configured.serve(tmp_path_factory.mktemp("permissions"))
-
-
-def permissions(client: Client) -> dict[str, Any]:
-    """What the caller may do."""
-    shown: dict[str, Any] = done(client.get(PERMISSIONS), 200).json["permissions"]
-    return shown
-
-
-def test_a_rule_that_allows_one_project_names_it(default: Client) -> None:
-    """So that a program knows which project to ask for: an auditor may list the consumers of all,
-    a reader those of its own."""
-    for role, expected in (
-        ("auditor", {"allowed": True}),
-        ("reader", {"allowed": True, "project_id": "web"}),
-    ):
-        caller = default.acting_as({"X-Auth-Token": "eve:web", "X-Roles": role})
-        assert permissions(caller)["berth:consumers:list"] == expected
-        for query, status in (
-            ("", 403 if "project_id" in expected else 200),
-            ("?project_id=web", 200),
-        ):
-            assert caller.get(f"/berth/v1/consumers{query}").status == status
-
-
-@pytest.mark.parametrize("role", ["auditor", "reader", "service", "nothing"])
-def test_a_permission_is_what_the_operation_decides(default: Client, role: str) -> None:
-    """Of every operation of both APIs: 403 if, and only if, it is not allowed."""
-    caller = default.acting_as(
-        {"X-Auth-Token": "eve:web", "X-Roles": role, "OpenStack-API-Version": "placement 1.39"}
-    )
-    shown = permissions(caller)
-    for method, path, rule in OPERATIONS:
-        sent: dict[str, Any] = {"json": {}} if method in ("PUT", "POST") else {}
-        is_refused = caller.request(method, path, **sent).status == 403
-        assert is_refused is not shown[rule]["allowed"], (method, path, rule)
-
-
-def test_a_policy_file_changes_them(tmp_path: Path) -> None:
-    """They are those of the rules in force."""
-    (tmp_path / "policy.d").mkdir()
-    rules = '"berth:fleet": "role:member"\n"berth:permissions:show": "role:member"\n'
-    (tmp_path / "policy.d" / "own.yaml").write_text(rules)
-    policies = f"[oslo_policy]\npolicy_dirs = {tmp_path / 'policy.d'}\n"
-    admin = configured.serve(tmp_path, policies)
-    member = admin.acting_as({"X-Auth-Token": "alice:web", "X-Roles": "member"})
-    assert permissions(member)["berth:fleet"]["allowed"] is True
-    assert admin.get(PERMISSIONS).status == 403

@@ -216,6 +216,89 @@ def test_the_basis_is_what_is_known(fleet: Client, kind: str, life: str, flavors
     assert again == ("flavor" if due[0] != "placed" and flavors == 1 else due[0])
 
 
+def test_conditions_of_one_move_are_not_kept(fleet: Client) -> None:
+    """`host.in` takes the place of that of the request; others hold beside it."""
+    request = {"groups": FLAT["groups"], "host": {"in": ["cn1"], "not_in": ["cn3"]}}
+    uuid = placed(fleet, request)["uuid"]
+    assert moved(fleet, uuid, "cn2")["placements"][uuid]["host"] == provider_uuid("cn2")
+    assert shown(fleet, uuid)["request"] == request
+    refused = fleet.post(PATH, json=replacing(fleet, uuid, host={"in": ["cn3"]}))
+    assert error(refused)["code"] == "berth.place.does_not_fit"
+    answer = fleet.post(PATH, json=replacing(fleet, uuid, host={"not_in": ["gone"]})).json
+    assert answer["warnings"] == [
+        {"code": "unknown_provider", "at": "/host/not_in/0", "reference": "gone"}
+    ]
+    # The request is asked again as it is: on cn1.
+    assert answer["placements"][uuid]["host"] == provider_uuid("cn1")
+
+
+def test_conditions_and_drains_of_a_call_count_for_new_consumers_too(fleet: Client) -> None:
+    """Beside any request, such as a query or alternatives."""
+    drain = "/berth/v1/drains/firmware"
+    assert fleet.put(drain, json={"providers": ["cn2"]}).status == 201
+    try:
+        alternatives = {"alternatives": [GROUPS, {"query": "resources=VCPU:1"}]}
+        sent: dict[str, Any] = {
+            "request": alternatives,
+            "consumers": [consumer()],
+            "host": {"in": ["cn2"]},
+        }
+        assert error(fleet.post(PATH, json=sent))["code"] == "berth.place.does_not_fit"
+        answered = fleet.post(PATH, json={**sent, "tolerate": ["firmware"]})
+        (placement,) = answered.json["placements"].values()
+        assert placement["host"] == provider_uuid("cn2")
+        request = {**FLAT, "host": {"required": ["CUSTOM_A100"]}}
+        forbidden = {"host": {"required": ["!CUSTOM_A100"]}}
+        contradiction = {**sent, "request": request, **forbidden}
+        refusal = error(fleet.post(PATH, json=contradiction), 400)
+        assert refusal["pointer"] == "/host/required"
+    finally:
+        assert fleet.delete(drain).status == 204
+
+
+def test_a_drained_host_keeps_its_flavors(fleet: Client) -> None:
+    """Hosts are drained to be emptied: what their consumers asked for is known then, too."""
+    put_flavor(fleet, "gpus", GROUPS)
+    uuid = placed(fleet, GROUPS)["uuid"]
+    moved_by_old_route(fleet, uuid, HELD["groups"], 2)
+    drain = "/berth/v1/drains/firmware"
+    assert fleet.put(drain, json={"providers": ["cn2"]}).status == 201
+    try:
+        assert shown(fleet, uuid)["basis"] == "flavor"
+        answer = fleet.post(PATH, json=replacing(fleet, uuid)).json
+        assert answer["placements"][uuid]["host"] == provider_uuid("cn1")
+    finally:
+        assert fleet.delete(drain).status == 204
+
+
+def test_consumers_with_several_requests_move_together(fleet: Client) -> None:
+    """All of them, or none; one does not take what another gets."""
+    flat, first, second = (
+        placed(fleet, request, host)["uuid"]
+        for request, host in ((FLAT, "cn1"), (GROUPS, "cn1"), (GROUPS, "cn2"))
+    )
+    sent = replacing(fleet, flat, first, second, host={"not_in": ["cn3"]})
+    answered = fleet.post(PATH, json=sent)
+    assert answered.status == 200, answered.text
+    placements = answered.json["placements"]
+    assert [*placements] == [flat, first, second]
+    assert {placements[each]["host"] for each in (first, second)} == {
+        provider_uuid("cn1"),
+        provider_uuid("cn2"),
+    }
+    assert [shown(fleet, each)["request"] for each in placements] == [FLAT, GROUPS, GROUPS]
+    assert fleet.post(PATH, json=sent).json["repeated"]
+    crowded = replacing(fleet, flat, first, second, host={"in": ["cn1"]})
+    refusal = error(fleet.post(PATH, json=crowded))
+    assert (refusal["code"], refusal["at_most"]) == ("berth.place.does_not_fit", 2)
+    for limit in ({"max_per": {"host": 1}}, {"within": "host"}):
+        refusal = error(fleet.post(PATH, json={**crowded, **limit}), 400)
+        (member,) = limit
+        assert refusal["pointer"] == f"/{member}"
+    same = replacing(fleet, first, second, max_per={"host": 1})
+    assert fleet.post(PATH, json=same).status == 200
+
+
 def test_what_one_gets_is_not_there_for_the_next_request(fleet: Client) -> None:
     """Each of the two fits alone; no claim is tried that could not succeed."""
     large = {"groups": {"": {"resources": {"VCPU": 7}}}}
@@ -225,6 +308,40 @@ def test_what_one_gets_is_not_there_for_the_next_request(fleet: Client) -> None:
     answer = fleet.post(PATH, json={**crowded, "host": {"in": ["cn2", "cn3"]}}).json
     assert answer["tries"] == 1
     assert len({each["host"] for each in answer["placements"].values()}) == 2
+
+
+def test_a_flavor_that_has_changed_is_not_what_was_asked_for(fleet: Client) -> None:
+    """The consumer keeps what it has."""
+    put_flavor(fleet, "small", FLAT)
+    uuid = placed(fleet, {"flavor": "small"})["uuid"]
+    found = shown(fleet, uuid)
+    assert (found["basis"], found["request"]) == ("placed", {"flavor": "small"})
+    put_flavor(fleet, "small", {"groups": {"": {"resources": {"VCPU": 4}}}})
+    assert shown(fleet, uuid)["basis"] == "allocations"
+    put_flavor(fleet, "as-before", FLAT)
+    assert shown(fleet, uuid)["request"] == {"flavor": "as-before"}
+    assert fleet.delete("/berth/v1/flavors/small").status == 204
+    moved(fleet, uuid, "cn2")
+    assert sums(fleet, uuid) == {("cn2", "VCPU"): 2, ("cn2", "MEMORY_MB"): 64}
+
+
+def test_a_long_request_is_not_kept(fleet: Client) -> None:
+    """Its consumer is placed all the same, and its mappings are kept."""
+    excluded = [f"gone-{number:04}" for number in range(1500)]
+    uuid = placed(fleet, {**FLAT, "host": {"not_in": excluded}})["uuid"]
+    found = shown(fleet, uuid)
+    assert (found["basis"], found["mappings"]) == ("allocations", {"": [provider_uuid("cn1")]})
+
+
+def test_what_has_no_request_is_refused(fleet: Client) -> None:
+    """A new consumer has none, nor has one that holds nothing or from too many providers."""
+    refusal = error(fleet.post(PATH, json={"consumers": [consumer()]}), 400)
+    assert "lacks request" in refusal["detail"]
+    uuid = placed(fleet, FLAT)["uuid"]
+    sent = replacing(fleet, uuid)
+    assert fleet.delete(f"/allocations/{uuid}").status == 204
+    assert error(fleet.get(f"/berth/v1/placements/{uuid}"), 404)["code"] == "berth.not_found"
+    assert error(fleet.post(PATH, json=sent))["code"] == "placement.concurrent_update"
 
 
 def test_who_holds_from_too_many_providers_needs_a_request(fleet: Client) -> None:

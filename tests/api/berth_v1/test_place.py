@@ -14,10 +14,13 @@ from typing import Any, Final
 
 import pytest
 
-from berth.model.ids import ConsumerUUID
+from berth.api.berth_v1.place_choosing import Choosing
+from berth.edge.admission import Line
+from berth.model.errors import CapacityExceeded, DatabaseUnavailable
+from berth.model.ids import ConsumerUUID, ProviderUUID
 from berth.store import allocations as store
 from tests.api import configured
-from tests.api.worlds import new_name, new_uuid
+from tests.api.worlds import new_uuid
 from tests.client import Client, Response
 from tests.store.together import in_background
 from tests.world_over_http import built_over_http, release_all
@@ -169,6 +172,36 @@ def test_another_body_for_a_consumer_that_holds_something_is_refused(fleet: Clie
         assert error(fleet.get(f"/berth/v1/placements/{uuid}"), 404)["code"] == "berth.not_found"
 
 
+def test_a_placement_ends_when_the_consumer_changes(fleet: Client) -> None:
+    """And counts again when it holds exactly the same again."""
+    sent = body(request={**VCPU, "host": {"in": ["cn1"]}})
+    (uuid,) = [each["uuid"] for each in sent["consumers"]]
+    place(fleet, sent)
+    for amount, basis, generation in ((2, "allocations", 1), (1, "placed", 2)):
+        claim = {
+            "allocations": {provider_uuid("cn1"): {"resources": {"VCPU": amount}}},
+            "project_id": "web",
+            "user_id": "alice",
+            "consumer_generation": generation,
+            "consumer_type": "INSTANCE",
+        }
+        assert fleet.put(f"/allocations/{uuid}", json=claim).status == 204
+        assert fleet.get(f"/berth/v1/placements/{uuid}").json["basis"] == basis
+    assert place(fleet, sent)["repeated"]
+
+
+def test_nothing_fits(fleet: Client) -> None:
+    """It is proven, explained, and nothing is written."""
+    sent = body(request={"groups": {"": {"resources": {"VCPU": 5}}}})
+    response = fleet.post(PATH, json=sent)
+    refusal = error(response)
+    assert (refusal["code"], refusal["at_most"]) == ("berth.place.does_not_fit", 0)
+    assert response.json["explanation"]["verdict"] == "never"
+    quiet = fleet.post(PATH, json={**sent, "explain": False})
+    assert error(quiet)["code"] == "berth.place.does_not_fit"
+    assert "explanation" not in quiet.json
+
+
 def test_many_are_placed_together(fleet: Client) -> None:
     """One after another, each on the emptiest host that is left."""
     answer = place(fleet, body(4, order={"by": "spread"}))
@@ -261,14 +294,48 @@ def test_a_dry_run_answers_the_same_and_writes_nothing(fleet: Client) -> None:
     assert len({each["host"] for each in answer["placements"].values()}) == 5
 
 
+def test_the_first_alternative_that_has_places_counts(fleet: Client) -> None:
+    """The answer says which."""
+    green = {**VCPU, "host": {"required": ["CUSTOM_GREEN"]}}
+    several = {"alternatives": [green, VCPU]}
+    assert place(fleet, body(2, several))["alternative"] == 0
+    assert place(fleet, body(4, several))["alternative"] == 1
+
+
+def test_hosts_whose_drain_is_tolerated_count(fleet: Client) -> None:
+    """Also in what is proven, where a choice alone proves nothing: amounts that may be split."""
+    split = {"resources": {"VCPU": 3}, "split": {"VCPU": {"parts": 2}}}
+    request: dict[str, Any] = {"groups": {"": split}, "tolerate": ["firmware"]}
+    drain = "/berth/v1/drains/firmware"
+    assert fleet.put(drain, json={"providers": list(FLEET.by_name)}).status == 201
+    try:
+        refusal = error(fleet.post(PATH, json=body(5, request)))
+        assert (refusal["code"], refusal["at_most"]) == ("berth.place.does_not_fit", 2)
+        assert set(hosts(place(fleet, body(2, request)))) == {"cn1", "cn2"}
+        del request["tolerate"]
+        refusal = error(fleet.post(PATH, json=body(1, request)))
+        assert (refusal["code"], refusal["at_most"]) == ("berth.place.does_not_fit", 0)
+    finally:
+        assert fleet.delete(drain).status == 204
+
+
+UNKNOWN_HOST: Final = {"code": "unknown_provider", "at": "/request/host/not_in/0", "reference": "x"}
+
+
 @pytest.mark.parametrize(
     ("sent", "warnings"),
     [
+        # A provider that is excluded may have gone; a host that is misspelt reads as a full one.
+        (body(request={**VCPU, "host": {"not_in": ["x"]}}), [UNKNOWN_HOST]),
         (
             body(request={**VCPU, "host": {"in": ["cn11"]}}),
             [{"code": "unknown_provider", "at": "/request/host/in/0", "reference": "cn11"}],
         ),
         # Each host is alone in its group then, which is hardly what the caller meant.
+        (
+            body(2, within="racks"),
+            [{"code": "unknown_label", "at": "/within", "reference": "racks"}],
+        ),
         (
             body(2, within="racks", max_per={"rak": 1, "rack": 2, "host": 2}),
             [
@@ -286,86 +353,17 @@ def test_warnings_name_what_does_not_exist(fleet: Client, sent: Any, warnings: A
     assert answered.json["warnings"] == warnings
 
 
-# --- Names: a consumer with one needs no uuid (spec/beyond.md 6.4)
-
-
-def job(project: str, name: str | None, **members: Any) -> dict[str, Any]:
-    """A consumer of a body, by its name."""
-    owner = {"project_id": project, "user_id": "alice", "consumer_type": "JOB"}
-    return {**owner, **({} if name is None else {"name": name}), **members}
-
-
-def on(host: str, *consumers: dict[str, Any], vcpu: int = 1, **members: Any) -> dict[str, Any]:
-    """A body for one host."""
-    request = {"groups": {"": {"resources": {"VCPU": vcpu}}}, "host": {"in": [host]}}
-    return {"request": request, "consumers": [*consumers], **members}
-
-
-def test_a_repeated_call_is_known_by_its_names(fleet: Client) -> None:
-    """For as long as the consumer has what it got; another call is refused. berth makes the uuid,
-    or the client."""
-    project, chosen = new_name("web"), new_uuid()
-    sent = on("cn1", job(project, "job"), job(project, "other", uuid=chosen))
-    first, again = place(fleet, sent), place(fleet, sent)
-    assert (first["repeated"], again["repeated"]) == (False, True)
-    assert [each["name"] for each in first["placements"].values()] == ["job", "other"]
-    uuid, other = first["placements"]
-    assert other == chosen
-    for placement in first["placements"].values():
-        placement.pop("score")
-    assert again["placements"] == first["placements"]
-    by_name = fleet.get(f"/berth/v1/placements/{project}/job").json
-    assert by_name == fleet.get(f"/berth/v1/placements/{uuid}").json
-    assert fleet.get(f"/berth/v1/placements/{project}/none").status == 404
-    different = error(fleet.post(PATH, json=on("cn1", job(project, "job"), vcpu=2)))
-    assert (different["code"], different["consumers"]) == ("berth.consumer.holds", [uuid])
-    twice = on("cn1", job(project, "job"), job(project, None, uuid=uuid))
-    assert error(fleet.post(PATH, json=twice), 400)["pointer"] == "/consumers"
-    with_uuid = error(fleet.post(PATH, json=on("cn1", job(project, "job", uuid=new_uuid()))))
-    assert with_uuid["code"] == "berth.consumer.name_taken" and uuid in with_uuid["detail"]
-    assert fleet.delete(f"/berth/v1/consumers/{project}/job").status == 204
-    (new,) = place(fleet, on("cn1", job(project, "job")))["placements"]
-    assert new != uuid and held(fleet, new) == {"cn1": {"VCPU": 1}}
-
-
-def test_a_dry_run_refuses_a_name_as_the_call_would(fleet: Client) -> None:
-    """A name that another consumer keeps is taken; one that it gives up in the same call is not."""
-    project, other = new_name("web"), new_uuid()
-    (uuid,) = place(fleet, on("cn1", job(project, "a")))["placements"]
-    for query in ("?dry_run=true", ""):
-        taken = on("cn1", job(project, "a", uuid=new_uuid()))
-        refused = error(fleet.post(f"{PATH}{query}", json=taken))
-        assert refused["code"] == "berth.consumer.name_taken"
-    place(fleet, on("cn1", job(project, "b", uuid=other)))
-    swapped = on(
-        "cn1",
-        job(project, "a", uuid=other, consumer_generation=1),
-        job(project, "b", uuid=uuid, consumer_generation=1),
-        replace=True,
-    )
-    dry = place(fleet, swapped, "?dry_run=true")["placements"]
-    assert [*place(fleet, swapped)["placements"]] == [*dry] == [other, uuid]
-
-
-def test_a_named_consumer_is_moved(fleet: Client) -> None:
-    """By its name alone, at its generation. Refusals say what the body calls the consumers, not the
-    uuids that berth gave them, or has just made up."""
-    project = new_name("web")
-    (uuid,) = place(fleet, on("cn1", job(project, "job")))["placements"]
-    moved = on("cn2", job(project, "job", consumer_generation=1), vcpu=3, replace=True)
-    assert list(place(fleet, moved)["placements"]) == [uuid]
-    for name, seen, code, said in (
-        ("job", {}, "berth.consumer.holds", "{0}/job holds something already."),
-        ("job", {"consumer_generation": 1}, "placement.concurrent_update",
-         "{0}/job is at generation 2, not 1."),
-        ("none", {"consumer_generation": 1}, "placement.concurrent_update",
-         "{0} has no consumer named none."),
-    ):  # fmt: skip
-        sent = on("cn1", job(project, name, **seen), replace=bool(seen))
-        refused = error(fleet.post(PATH, json=sent))
-        assert refused["code"] == code
-        assert said.format(project) in refused["detail"]
-    assert held(fleet, uuid) == {"cn2": {"VCPU": 3}}
+def test_a_refusal_names_the_limits_in_effect(fleet: Client) -> None:
+    """Hosts fit, so only these are the reason."""
+    for count, limits, said in (
+        (4, {"max_per": {"rack": 1}}, "At most 3 of the 4 consumers fit with max_per rack=1."),
+        (
+            9,
+            {"max_per": {"host": 5}, "within": "rack"},
+            "At most 8 of the 9 consumers fit with max_per host=5 and within rack.",
+        ),
+    ):
+        assert said in error(fleet.post(PATH, json=body(count, **limits)))["detail"]
 
 
 # --- Races, staged
@@ -386,6 +384,21 @@ def blocked(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading
     return come, may_go
 
 
+def test_what_is_being_claimed_counts_as_used(
+    fleet: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two that want the last hole of the best host do not fight for it."""
+    request = {"groups": {"": {"resources": {"VCPU": 3}}}}
+    sent = [body(request=request, order={"by": "pack", "seed": 1}) for _ in range(2)]
+    come, may_go = blocked(monkeypatch)
+    first = in_background(place, fleet, sent[0])
+    assert come.wait(30)
+    second = place(fleet, sent[1])
+    may_go.set()
+    assert sorted(hosts(first.result(30)) + hosts(second)) == ["cn1", "cn2"]
+    assert (first.result()["tries"], second["tries"]) == (1, 1)
+
+
 def test_where_only_what_is_being_claimed_is_left_it_is_tried(
     fleet: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -399,6 +412,24 @@ def test_where_only_what_is_being_claimed_is_left_it_is_tried(
     refusal = error(first.result(30))
     assert hosts(second) == ["cn1"]
     assert (refusal["code"], refusal["at_most"]) == ("berth.place.does_not_fit", 0)
+
+
+def test_after_so_many_lost_races_a_call_gives_up(
+    fleet: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client may send it again, and nothing was written."""
+    calls = Counter[str]()
+
+    def lost(*arguments: Any, **options: Any) -> None:
+        calls["claims"] += 1
+        raise CapacityExceeded(ProviderUUID("p"), "VCPU", asked=1, free=0)
+
+    sent = body(tries=3)
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "replace_allocations", lost)
+        assert error(fleet.post(PATH, json=sent))["code"] == "berth.place.lost_races"
+    assert calls["claims"] == 3
+    assert not place(fleet, sent)["repeated"]
 
 
 def test_a_lost_race_is_followed_by_another_choice(
@@ -480,3 +511,63 @@ def test_a_warning_is_not_lost_where_calls_share_a_search(
     may_go.set()
     assert [each.result(30)["warnings"] for each in others] == [[], []]
     assert [each["code"] for each in answer["warnings"]] == [code]
+
+
+def test_a_call_whose_time_ends_can_be_sent_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is 503 with `Retry-After`: that other requests were faster until then is no refusal."""
+    client = configured.serve(tmp_path)
+
+    def lost_late(*arguments: Any, **options: Any) -> None:
+        monkeypatch.setattr(Choosing, "is_late", True)
+        raise CapacityExceeded(ProviderUUID("p"), "VCPU", asked=1, free=0)
+
+    sent = body()
+    with built_over_http(FLEET, client):
+        with monkeypatch.context() as patched:
+            patched.setattr(store, "replace_allocations", lost_late)
+            answered = client.post(PATH, json=sent)
+        assert error(answered, 503)["code"] == "berth.search.gave_up"
+        assert answered.headers["retry-after"] == "1"
+        monkeypatch.undo()
+        (placed,) = place(client, sent)["placements"]
+        assert client.delete(f"/allocations/{placed}").status == 204
+
+
+def test_a_call_without_a_place_for_its_search_can_be_sent_again(
+    fleet: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """503 with `Retry-After`, and nothing was written."""
+    sent = body()
+    enter, entered = Line.enter, list[Line]()
+
+    def only_the_request(line: Line, *within: object) -> bool:
+        entered.append(line)
+        return len(entered) == 1 and enter(line)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Line, "enter", only_the_request)
+        answered = fleet.post(PATH, json=sent)
+    assert error(answered, 503)["code"] == "placement.overloaded"
+    assert len(entered) == 2, "the search came to no place, not the request"
+    assert answered.headers["retry-after"]
+    assert not place(fleet, sent)["repeated"]
+
+
+def test_a_lost_answer_is_asked_for_again(fleet: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The claim was committed, and the service could not say so: 503. The same call finds out."""
+    claim = store.replace_allocations
+
+    def unanswered(*arguments: Any, **options: Any) -> None:
+        claim(*arguments, **options)
+        raise DatabaseUnavailable("the answer was lost")
+
+    sent = body(2, tries=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "replace_allocations", unanswered)
+        assert fleet.post(PATH, json=sent).status == 503
+    answer = place(fleet, sent)
+    assert answer["repeated"]
+    for uuid, placement in answer["placements"].items():
+        assert held(fleet, uuid) == {FLEET.names[placement["host"]]: {"VCPU": 1}}

@@ -25,14 +25,25 @@ from tests.worlds import aggregate_uuid, world
         POST /berth/v1/candidates $1
         400 {pointer: $2}
         | []                                           | ""
+        | {}                                           | ""
         | {request: []}                                | /request
+        | {request: {}}                                | /request
+        | {request: {host: {}}}                        | /request
+        | {request: {groups: {}}}                      | /request/groups
         | {request: {groups: {"": {}}}}                | /request/groups/
         | {request: {groups: {"": {required: [A]}}}}   | /request/groups/
         | {request: {query: 1}}                        | /request/query
+        | {request: {query: ""}}                       | /request/query
+        | {request: {query: "resources=VCPU"}}         | /request/query
         | {request: {query: "resources=VCPU:0"}}       | /request/query
+        | {request: {query: "ressources=VCPU:1"}}      | /request/query
         | {request: {query: "resources=VCPU:1", host: {}}}        | /request/host
         | {request: {query: "resources=CUSTOM_%00:1"}}            | /request/query
+        | {request: {query: "resources=CUSTOM_%ED%A0%80:1"}}      | /request/query
+        | {request: {query: "resources=CUSTOM_%FF:1"}}            | /request/query
         | {request: {flavor: [m1.large]}}              | /request/flavor
+        | {request: {flavor: ""}}                      | /request/flavor
+        | {request: {flavor: m1.large, together: []}}  | /request/together
         | {request: {flavor: m1.large, query: "resources=VCPU:1"}}      | /request/query
         | {request: {flavor: m, host: {required: [A, "!A"]}}}           | /request/host/required/0
 
@@ -41,7 +52,9 @@ from tests.worlds import aggregate_uuid, world
             &r {groups: {"": {resources: {VCPU: 1}}}}, $1]}}
         400 {pointer: /request/alternatives$2}
         | {groups: {"": {}}}                     | /1/groups/
+        | {query: "limit=1"}                     | /1/query
         | {alternatives: [*r, *r]}               | /1/alternatives
+        | {flavor: m1.large, groups: {}}         | /1/groups
 
     a request is of one kind
         POST /berth/v1/candidates {request: {
@@ -51,6 +64,8 @@ from tests.worlds import aggregate_uuid, world
         | flavor: m1.large                       | groups
         | query: "resources=VCPU:1"              | groups
         | tolerate: all                          | tolerate
+        | tolerate: [1]                          | tolerate/0
+        | together: {}                           | together
 
     alternatives are several, and nothing stands beside them
         POST /berth/v1/candidates {request: {alternatives: $1}}
@@ -68,30 +83,43 @@ from tests.worlds import aggregate_uuid, world
     resources are whole numbers from 1 on
         POST /berth/v1/candidates {request: {groups: {"": {resources: {$1: $2}}}}}
         400 {pointer: /request/groups//resources/$1}
+        | vcpu | 1
         | VCPU | 0
         | VCPU | 1.0
+        | VCPU | "1"
+        | VCPU | true
         | VCPU | null
+        | VCPU | .nan
         | VCPU | 2147483648
 
     a group has members of these forms
         POST /berth/v1/candidates {request: {groups: {"": {resources: {VCPU: 1}, $1}}}}
         400 {pointer: /request/groups//$2}
+        | ressources: {}                     | ressources
         | required: HW_CPU_X86_AVX2          | required
+        | required: [HW_CPU_X86_AVX2, ""]    | required/1
+        | required: ["!"]                    | required/0
         | required: ["!!HW_CPU_X86_AVX2"]    | required/0
         | required: [[]]                     | required/0
         | required: [[A, "!B"]]              | required/0/1
+        | required: [[A, [B]]]               | required/0/1
         | required: [B, A, "!A"]             | required/1
         | required: [[A, B], "!A", "!B"]     | required/0
+        | in_tree: cn1                       | in_tree
         | under: [cn1, 7]                    | under/1
         | split: {VCPU: {parts: 17}}         | split/VCPU/parts
+        | split: {VCPU: {min: 0}}            | split/VCPU/min
         | split: {VCPU: {step: 1.0}}         | split/VCPU/step
+        | split: {VCPU: {most: 1}}           | split/VCPU/most
         | split: {DISK_GB: {}}               | split/DISK_GB
+        | split: {VCPU: 2}                   | split/VCPU
 
     a group asks for something, or a relation names it
         POST /berth/v1/candidates {request: {groups: {"": {resources: {VCPU: 1}}, _A: $1}, $2}}
         400 {pointer: /request/groups/_A}
         | {required: [A]} | together: []
         | {}              | together: [{groups: ["", _A], at: tree}]
+        | {required: []}  | together: [{groups: ["", _A], at: tree}]
 
     a split is of one class in one group
         POST /berth/v1/candidates {request: {groups: {
@@ -104,13 +132,19 @@ from tests.worlds import aggregate_uuid, world
         POST /berth/v1/candidates {request: {groups: {
             _A: {resources: {VCPU: 1}}, _B: {resources: {VCPU: 1}}}, $1}}
         400 {pointer: /request/$2}
+        | together: [{groups: [_A, _B]}]                       | together/0
         | together: [{groups: [_A], at: tree}]                 | together/0/groups
         | apart: [{groups: [_A, _A], at: tree}]                | apart/0/groups
         | apart: [{groups: [_A, _C], at: tree}]                | apart/0/groups/1
+        | apart: [{groups: [_A, ""], at: tree}]                | apart/0/groups/1
+        | apart: [{groups: [_A, _B], at: ""}]                  | apart/0/at
+        | apart: [{groups: [_A, _B], at: tree, not: 1}]        | apart/0/not
         | host: {required: [A, "!A"]}                          | host/required/0
         | host: {anywhere: ["!A", A]}                          | host/anywhere/1
+        | host: {within: []}                                   | host/within
         | host: {in: [[cn1]]}                                  | host/in
         | host: {in: [[cn1], cn2, [cn3]]}                      | host/in/1
+        | host: {in: [[cn1], [[cn2]]]}                         | host/in/1/0
         | host: {not_in: [[cn1], [cn2]]}                       | host/not_in/0
 
     a question for candidates has members of these forms
@@ -118,24 +152,45 @@ from tests.worlds import aggregate_uuid, world
         400 {pointer: /$2}
         | limits: 1                                  | limits
         | limit: 0                                   | limit
+        | limit: 1.0                                 | limit
+        | limit: 1e0                                 | limit
+        | limit: "1"                                 | limit
+        | limit: null                                | limit
+        | limit: true                                | limit
+        | per_host: 0                                | per_host
+        | summaries: 1                               | summaries
+        | order: []                                  | order
         | order: {by: best}                          | order/by
         | order: {by: preserve}                      | order
         | order: {by: pack, preserve: {small: 1}}    | order/preserve
         | order: {by: preserve, preserve: {}}        | order/preserve
         | order: {weight: -1}                        | order/weight
+        | order: {weight: .nan}                      | order/weight
+        | order: {weight: .inf}                      | order/weight
+        | order: {weight: "1"}                       | order/weight
         | order: {classes: {VCPU: -1}}               | order/classes/VCPU
+        | order: {classes: {VCPU: .nan}}             | order/classes/VCPU
+        | order: {seed: -1}                          | order/seed
         | order: {seed: 18446744073709551616}        | order/seed
+        | order: {among: 0}                          | order/among
+        | order: {prefer: [{}]}                      | order/prefer/0
         | order: {prefer: [{weight: 1, of: _A}]}     | order/prefer/0/of
         | order: {prefer: [{weight: -.inf}]}         | order/prefer/0/weight
         | order: {prefer: [{weight: 1, required: [A, "!A"]}]}       | order/prefer/0/required/0
+        | what_if: {drains: []}                      | what_if/drains
         | what_if: {without_consumers: [x]}          | what_if/without_consumers/0
         | what_if: {add_hosts: [{like: cn1, count: 0}]}             | what_if/add_hosts/0/count
 
     an explanation has members of these forms
         POST /berth/v1/explain {request: {groups: {"": {resources: {VCPU: 1}}}}, $1}
         400 {pointer: /$2}
+        | nearest_max: 51           | nearest_max
+        | nearest_max: 1.0          | nearest_max
+        | relaxations: 1            | relaxations
         | paint: "yes"              | paint
         | seconds: 0                | seconds
+        | seconds: "1"              | seconds
+        | order: {}                 | order
         | what_if: {add_hosts: 1}   | what_if/add_hosts
 
     a question for capacity has members of these forms
@@ -143,6 +198,7 @@ from tests.worlds import aggregate_uuid, world
         400 {pointer: $2} $3
         | {flavor: [small]}           | /flavor                 | is unknown
         | {by: [zone, zone]}          | /by                     | must not repeat an item
+        | {hosts_max: 1001}           | /hosts_max              | must be at most 1000
         | {requests: {a b: {groups: {"": {resources: {VCPU: 1}}}}}}     | /requests/a b  |
             is not a valid name
         | {requests: {x: {groups: {_A: &a {required: [HW_NUMA_ROOT]}, _B: *a},
@@ -183,9 +239,14 @@ from tests.worlds import aggregate_uuid, world
         POST /berth/v1/candidates $1
         400
         | b''
+        | b'{'
         | b'{"request": {"groups": NaN}}'
+        | b'{"request": 1e999}'
         | b'{"limit": 1$(0)*5000}'
+        | b'{"request": "\\ud800"}'
+        | b'{"request": "\\u0000"}'
         | b'{"request": ["\\u0000"]}'
+        | b'\\xff'
         | b'[*400'
     """
 )
@@ -221,12 +282,16 @@ def test_questions(rule: Rule, wire: Client) -> None:
         PUT /berth/v1/drains/d $1
         400 {pointer: $2}
         | {}                                                     | ""
+        | {effect: none, reason: x}                              | ""
         | {providers: []}                                        | /providers
+        | {providers: cn1}                                       | /providers
         | {select: {}}                                           | /select
         | {providers: [$node], select: {member_of: [], not_in: []}}        | /select
         | {select: {required: [HW_NUMA_ROOT, "!HW_NUMA_ROOT"]}}  | /select/required/0
         | {select: {resources: {}}}                              | /select/resources
         | {providers: [], effect: evict}                         | /effect
+        | {providers: [], reason: x*256}                         | /reason
+        | {providers: [], host: cn1}                             | /host
 
     a drain has a name of letters, digits and few others
         PUT /berth/v1/drains/$1 {providers: []}
@@ -243,9 +308,14 @@ def test_questions(rule: Rule, wire: Client) -> None:
         | {request: &r {groups: {"": &v {resources: {VCPU: 1}}}}, flavour: 1}        | /flavour
         | {request: &r {groups: {"": &v {resources: {VCPU: 1}}}}, expose: 1}         | /expose
         | {request: {query: "resources=VCPU:1"}, description: x*256}                 | /description
+        | {request: {query: "resources=VCPU:1"}, description: null}                  | /description
+        | {request: []}                                          | /request
         | {request: {}}                                          | /request
         | {request: {flavor: m1.large}}                          | /request/flavor
+        | {request: {groups: {}}}                                | /request/groups
         | {request: {groups: {"": {resources: {}}}}}             | /request/groups/
+        | {request: {query: "resources=VCPU"}}                   | /request/query
+        | {request: {query: "resources=CUSTOM_%FF:1"}}           | /request/query
         | {request: {alternatives: [&r {query: "resources=VCPU:1"}, *r]}}  | /request/alternatives
 
     a flavor has a name that fits into a url
@@ -265,15 +335,22 @@ def test_questions(rule: Rule, wire: Client) -> None:
         PUT /berth/v1/aggregates/$new $1
         400 {pointer: $2}
         | {}                                | ""
+        | []                                | ""
+        | null                              | ""
+        | {labels: null}                    | /labels
         | {labels: ["zone=z1"]}             | /labels
         | {labels: {}, name: x}             | /name
         | {labels: {zone: 1}}               | /labels/zone
+        | {labels: {zone: null}}            | /labels/zone
+        | {labels: {zone: [z1]}}            | /labels/zone
         | {labels: {zone: ""}}              | /labels/zone
         | {labels: {zone: "a=b"}}           | /labels/zone
         | {labels: {zone: x*256}}           | /labels/zone
         | {labels: {a.b: 1}}                | /labels/a.b
         | {labels: {Zone: z1}}              | /labels/Zone
+        | {labels: {"": z1}}                | /labels/
         | {labels: {"9": z1}}               | /labels/9
+        | {labels: {a b: z1}}               | /labels/a b
         | {labels: {"a\n": z1}}             | "/labels/a\n"
         | {labels: {a/~: z1}}               | /labels/a~1~0
         | {labels: {x*64: z1}}              | /labels/x*64
@@ -316,6 +393,9 @@ def test_questions(rule: Rule, wire: Client) -> None:
         | {}                          | ""
         | {seconds: 0}                | /seconds
         | {seconds: 86401}            | /seconds
+        | {seconds: 1.0}              | /seconds
+        | {seconds: "60"}             | /seconds
+        | {seconds: null}             | /seconds
         | {seconds: 60, until: noon}  | /until
 
     a call of place has members of these forms
@@ -324,8 +404,12 @@ def test_questions(rule: Rule, wire: Client) -> None:
         400 {pointer: $2}
         | replace: true                            | /consumers/0
         | lease_seconds: 0                         | /lease_seconds
+        | lease_seconds: 86401                     | /lease_seconds
+        | lease_seconds: 60.0                      | /lease_seconds
         | max_per: {host: 0}                       | /max_per/host
         | max_per: {Rack: 1}                       | /max_per/Rack
+        | within: ""                               | /within
+        | tries: 33                                | /tries
         | dry_run: true                            | /dry_run
         | order: {prefer: [{weight: 1, of: _GPU}]} | /order/prefer/0/of
         | what_if: {nothing_used: true}            | /what_if
@@ -355,29 +439,46 @@ def test_questions(rule: Rule, wire: Client) -> None:
         | GET | fleet?color=red | The query parameter color is unknown; expected: include.
         | GET | trees/cn1?include=bogus | The query parameter include must be any of generation,
             inventories, usages, traits, aggregates, drains, separated by commas, not 'bogus'.
+        | GET | trees/cn1?include=VCPU        | include
+        | GET | trees/cn1?include=usages,     | include
         | GET | changes                       | after
         | GET | changes?after=b1.AA&wait=soon | The query parameter wait must be a whole number of
             seconds, 0 to 60, not 'soon'.
+        | GET | changes?after=b1.AA&wait=61   | wait
         | GET | changes?after=                | The query parameter after must not be empty.
         | GET | changes?since=x | The query parameter since is unknown; expected: after, wait.
         | GET | drains?host=                  | The query parameter host must not be empty.
+        | GET | drains?hosts=cn1              | hosts
         | GET | aggregates?label=zone%3Dz1&label=z1 | The query parameter label must be a label,
             key=value, such as zone=z1, not 'z1'.
+        | GET | aggregates?label=z1&label=zone%3Dz1 | not 'z1'.
+        | GET | aggregates?label==z1          | label
+        | GET | aggregates?label=zone=        | label
         | GET | aggregates?label=Zone=z1      | label
         | GET | aggregates?label=zone=a=b     | label
+        | GET | aggregates?label              | label
+        | GET | aggregates?x=y                | x
         | GET | fleet?include=%FF | The query must be percent-encoded UTF-8 without NUL characters.
+        | GET | fleet?include=%00 | The query must be percent-encoded UTF-8 without NUL characters.
         | GET | consumers?colour=red | The query parameter colour is unknown; expected: host,
+        | GET | consumers?host=               | host
+        | GET | consumers?project_id=         | project_id
         | GET | consumers?consumer_type=vm    | consumer_type
         | GET | consumers?search=             | search
         | GET | consumers?limit=0             | limit must be a number from 1 to 1000
+        | GET | consumers?limit=1001          | limit
+        | DELETE | consumers/$node.consumer?generation=-1    | generation
         | DELETE | consumers/$node.consumer?generation=one   | generation
+        | DELETE | consumers/$node.consumer?generations=1    | generation
 
     a dry run is true or false, and nothing else is like it
         $1 /berth/v1/$2 $3
         400 $4
         | PUT  | trees/$node?dry_run=perhaps     | {providers: [{name: $node.name}]} |
             The query parameter dry_run must be one of true, false, not 'perhaps'.
+        | PUT  | drains/d?dry_run=perhaps        | {providers: [$node]}  | 'perhaps'
         | POST | place?dry_run=yes               | {consumers: []}       | 'yes'
+        | POST | place?dryrun=true               | {consumers: []}       | dryrun
 
     what does not exist is named, with what is similar
         PUT /berth/v1/aggregates/$A {labels: {name: az-$A, zone: z1}}
@@ -397,8 +498,14 @@ def test_questions(rule: Rule, wire: Client) -> None:
         | drains/d {providers: [$node, x$node.name]}               | /providers/1 | $node.name
         | drains/d {select: {in: [x$node.name]}}                   | /select/in/0 | $node.name
         | drains/d {select: {member_of: ["zone=z"]}}               | /select/member_of/0 | zone=z1
+        | drains/d {select: {required: [HW_NUMA_ROOTS]}}           | /select/required/0 |
+            HW_NUMA_ROOT
         | consumers/p/n {allocations: {x$node.name: {resources: {VCPU: 1}}}, user_id: u,
             consumer_type: T} | /allocations/x$node.name | $node.name
+        | consumers/p/n {allocations: {$node: {resources: {VCPUS: 1}}}, user_id: u,
+            consumer_type: T} | /allocations/$node/resources/VCPUS | VCPU
+        | flavors/f {request: {groups: {"": {resources: {VCPUS: 1}}}}} |
+            /request/groups//resources/VCPUS | VCPU
         | flavors/f {request: {groups: {"": {resources: {VCPU: 1}, required: [[HW_CPU_X86_AVX2,
             HW_CPU_X86_AXV2]]}}}} | /request/groups//required/0/1 | HW_CPU_X86_AVX2
 

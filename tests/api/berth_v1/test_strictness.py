@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds for all of `/berth/v1`: version, headers and errors, and what every operation refuses
-in the same way, by walking all. Source: spec/beyond.md 1.
+"""What every operation of `/berth/v1` refuses in the same way, by walking all of them.
+
+Source: spec/beyond.md 1.4.
 """
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -15,9 +15,8 @@ import pytest
 from berth.api.namespaces import BERTH
 from berth.api.operation import Operation
 from tests.api import configured
-from tests.client import LATEST, Client, Response
+from tests.client import Client, Response
 
-V1: Final = "/berth/v1"
 INVALID: Final = "berth.request.invalid"
 TOO_LARGE: Final = "berth.request.too_large"
 JSON: Final = {"Content-Type": "application/json"}
@@ -84,6 +83,14 @@ def test_no_operation_takes_a_parameter_that_it_does_not_declare(
     assert error["parameter"] == undeclared
     rest = f"expected: {', '.join(declared)}" if declared else "this request takes none"
     assert f"The query parameter {undeclared} is unknown; {rest}." in error["detail"]
+
+
+def test_a_refused_parameter_has_a_suggestion_and_has_written_nothing(service: Client) -> None:
+    """As every name that does not exist; not even with a valid body."""
+    for path, body in (("drains/d", {"providers": []}), ("flavors/f", {"request": VCPU})):
+        error = refusal(service.put(f"/berth/v1/{path}?dryrun=true", json=body))
+        assert error.get("did_you_mean", []) == ["dry_run"] * (path == "drains/d")
+        assert service.get(f"/berth/v1/{path}").status == 404
 
 
 @pytest.mark.parametrize(
@@ -161,46 +168,20 @@ def test_every_body_has_a_bound(service: Client, operation: Operation) -> None:
     assert "max_body_bytes, 1048576" in answer.detail
 
 
-def test_the_version_document_needs_no_token(tmp_path: Path) -> None:
-    """With the parts of the API and every bound of a request."""
-    answered = configured.serve(tmp_path).get(V1, headers={"X-Auth-Token": None})
-    assert answered.status == 200
-    shown = answered.json
-    assert shown["version"] == answered.headers["Berth-API"] == "1.0"
-    assert shown["experimental"] == []
-    assert (shown["max_watchers"], shown["max_search_seconds"]) == (32, 5)
-    # Clients rely on some of them.
-    assert (shown["max_groups"], shown["max_references"], shown["max_tries"]) == (64, 10_000, 32)
-    assert (shown["max_flavors"], shown["max_flavor_bytes"]) == (1000, 16_384)
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "headers", "status"),
-    [
-        ("GET", "", {}, 200),
-        ("GET", "/openapi.json", {}, 200),
-        ("GET", "/nothing", {}, 404),
-        ("PUT", "", {}, 405),
-        ("GET", "/nothing", {"X-Auth-Token": None}, 401),
-        ("GET", "/nothing", {"OpenStack-API-Version": "placement x"}, 400),
-        ("GET", "/nothing", {"OpenStack-API-Version": "placement 9.9"}, 406),
-        ("GET", "/" + "a" * 70_000, {}, 414),
-    ],
-)
-def test_every_answer_has_the_version(
-    client: Client, method: str, path: str, headers: dict[str, str | None], status: int
-) -> None:
-    """Including errors of the layers in front of the API."""
-    answered = client.request(method, V1 + path, headers=headers, version=None)
-    assert answered.status == status
-    assert answered.headers["Berth-API"] == "1.0"
-    if status in (400, 404, 405, 406, 414):
-        assert answered.code and answered.code.startswith("berth.")
-
-
-@pytest.mark.parametrize("version", ["1.0", "1.22", LATEST])
-def test_the_microversion_is_echoed_and_decides_nothing(client: Client, version: str) -> None:
-    """Codes are there at each."""
-    answered = client.get(f"{V1}/nothing", version=version)
-    assert answered.headers["OpenStack-API-Version"] == f"placement {version}"
-    assert (answered.status, answered.code) == (404, "berth.not_found")
+@pytest.mark.parametrize("text", ["€", "\U0001f6a2", "é", "\x85\u2028", "\x7f", "\ufeff"])
+def test_a_query_may_have_any_character(service: Client, text: str) -> None:
+    """It is read as if it were percent-encoded, as in the URL of a client."""
+    written = f"resources=CUSTOM_{text}:1"
+    shown = []
+    for query in (written, quote(written, safe="=:")):
+        body = {"request": {"query": query}}
+        explained = service.post("/berth/v1/explain", json=body).json
+        assert explained["verdict"] == "unknown_name"
+        answers = [
+            service.post("/berth/v1/candidates", json=body),
+            service.put("/berth/v1/flavors/f", json=body),
+        ]
+        assert {(each.status, each.code) for each in answers} == {(400, "berth.name.unknown")}
+        assert {each.error["pointer"] for each in answers} == {"/request/query"}
+        shown.append((explained["unknown"], [each.detail for each in answers]))
+    assert shown[0] == shown[1]

@@ -96,6 +96,19 @@ PATH = "/berth/v1/trees"
         GET /berth/v1/trees/$node?include=usages
         200 {totals: {VCPU: {capacity: 192, used: 100, free: 128, largest_free: 128}, ...}, ...}
 
+    only what is given changes: a part that is left out stays, and so does another provider
+        PUT /berth/v1/trees/$numa1 {providers: [{uuid: $numa1, inventories: {PCPU: {total: 8}}}]}
+        200 {changes: [{change: update, uuid: $numa1, name: _, before: {inventories: {VCPU: _}},
+            after: {inventories: {PCPU: _}}}], ...}
+        GET /berth/v1/trees/$node?include=generation,inventories,traits
+        200 {providers: [
+            {uuid: $node, generation: 2, inventories: {DISK_GB: _}, traits: [HW_CPU_X86_AVX2], ...},
+            {uuid: $spare, ...},
+            {uuid: $numa0, inventories: {VCPU: _}, traits: [HW_NUMA_ROOT], ...},
+            {uuid: $numa1, generation: 3, inventories: {PCPU: {total: 8, reserved: 0, min_unit: 1,
+                max_unit: 2147483647, step_size: 1, allocation_ratio: 1.0}},
+                traits: [HW_NUMA_ROOT], ...}], ...}
+
     providers move, are renamed and removed at once, also if two exchange their names
         PUT /berth/v1/trees/$node {providers: [{name: gpu-$node, parent: $numa0, uuid: $gpu}]}
         200
@@ -114,6 +127,16 @@ PATH = "/berth/v1/trees"
             {uuid: $heir, name: gpu-$node, ...}], ...}
         GET /resource_providers/$gpu
         404
+
+    a provider whose parent would go must move
+        PUT /berth/v1/trees/$node {providers: [{name: gpu-$node, parent: $numa1, uuid: $gpu}]}
+        200
+        PUT /berth/v1/trees/$node {providers: [{uuid: $node}, {uuid: $numa0}, {uuid: $gpu}],
+            remove_missing: true}
+        400 {pointer: /providers/2}
+        PUT /berth/v1/trees/$node {providers: [{uuid: $node}, {uuid: $numa0},
+            {uuid: $gpu, parent: $node}], remove_missing: true}
+        200 {providers: [{uuid: $gpu, ...}, _, _], ...}
 
     a dry run answers the changes, and a uuid that is not there yet is null
         PUT /berth/v1/trees/n$new?dry_run=true {providers: [{name: n$new},
@@ -187,6 +210,13 @@ PATH = "/berth/v1/trees"
         200
         | AB000000-0000-4000-8000-000000000011 | ab000000-0000-4000-8000-000000000011
         | ab000000000040008000000000000012     | ab000000-0000-4000-8000-000000000012
+
+    a trait that a provider has already is not written again
+        PUT /berth/v1/trees/$node {providers: [{uuid: $node, traits: [HW_CPU_X86_AVX2,
+            HW_NUMA_ROOT], inventories: {DISK_GB: {total: 100}}}]}
+        200
+        GET $node
+        200 {generation: 3, ...}
     """,
     world="""
         node      DISK_GB=100                  HW_CPU_X86_AVX2

@@ -16,8 +16,10 @@ from typing import Any, Final
 import pytest
 
 from berth.api import searching
+from berth.config import AdmissionSettings
+from berth.edge.admission import admit
 from tests.api import configured
-from tests.client import Client, Response
+from tests.client import Client, Response, WSGITransport
 from tests.world_over_http import built_over_http
 from tests.worlds import aggregate_uuid, consumer_uuid, world
 
@@ -79,7 +81,12 @@ _PRESERVE: Final = {"by": "preserve", "preserve": dict.fromkeys(_FLAVORS, 1)}
 QUESTIONS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
     "preserve": _candidates(_TOGETHER, order=_PRESERVE),
     "pack": _candidates(_PACKED, order={"by": "pack"}, limit=500, summaries=True),
+    "without drained hosts": _candidates(
+        _WHOLE, order={"by": "spread"}, what_if={"drain": [f"h{n}" for n in range(0, HOSTS, 2)]}
+    ),
     "splits": _capacity(_SPLIT),
+    "packed": _capacity(_PACKED, by=["rack"], hosts_max=1000),
+    "by host": _capacity(_TOGETHER, by=["host", "aggregate"]),
     "nothing used": _capacity(_WHOLE, by=["rack"], what_if={"nothing_used": True}),
     "more hosts": _capacity(
         _WHOLE,
@@ -89,6 +96,7 @@ QUESTIONS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
         },
     ),
     "place": _place(_TOGETHER),
+    "place what is split": _place(_SPLIT),
     "place within a rack": _place(_PACKED, within="rack", max_per={"host": 1}),
     "a refusal of place": _place(_WHOLE, within="host"),
     "a drain": (
@@ -181,3 +189,16 @@ def test_a_question_ends_with_its_budget(
         assert answered.code == "berth.search.gave_up"
     assert work.between < BETWEEN_MAX
     assert work.after < AFTER_MAX
+
+
+@pytest.mark.parametrize(("looks", "is_long"), [(40, True), (10**6, False)])
+def test_memory_is_returned_to_the_system_after_long_questions(
+    fleet: Client, monkeypatch: pytest.MonkeyPatch, looks: int, is_long: bool
+) -> None:
+    """Its library keeps what was freed; to return it takes too long after each small question."""
+    returned: list[bool] = []
+    admitted = admit(AdmissionSettings(9, 9, 9, 9, 9.0), give_back=lambda: returned.append(True))
+    assert isinstance(fleet.transport, WSGITransport)
+    observed = Client.of(admitted(fleet.transport.app))
+    asked(observed, monkeypatch, "without drained hosts", Work(looks))
+    assert bool(returned) is is_long

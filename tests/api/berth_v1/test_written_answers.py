@@ -14,8 +14,9 @@ import pytest
 
 from berth.api.berth_v1 import trees
 from berth.index import Index, Snapshot
-from berth.model.errors import IndexUnavailable
-from berth.store import drains, flavors, labels, leases
+from berth.model.errors import IndexUnavailable, TraitNotFound
+from berth.store import drains, flavors, labels, leases, traits
+from berth.store.engine.transaction import Tx
 from tests.api.worlds import done, provider
 from tests.client import Client
 from tests.worlds import consumer_uuid
@@ -58,7 +59,10 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 @pytest.mark.parametrize(
     ("module", "write", "path", "sent", "others", "due"),
     [
-        # Swept with its consumer: one of a second may expire as quickly.
+        # Deleted, or swept with its consumer: one of a second may expire as quickly.
+        (leases, "put_lease", f"leases/{UUID}", {"seconds": 1},
+         [("DELETE", f"leases/{UUID}", None)],
+         {"consumer": UUID, "project_id": "web", "user_id": "alice", "seconds_left": 1}),
         (leases, "put_lease", f"leases/{UUID}", {"seconds": 1},
          [("DELETE", f"consumers/{UUID}", None)],
          {"consumer": UUID, "project_id": "web", "user_id": "alice", "seconds_left": 1}),
@@ -66,6 +70,8 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
          [("PUT", "flavors/f", {**FLAVOR, "description": "another's"})], {"description": "mine"}),
         (labels, "replace_labels", f"aggregates/{UUID}", {"labels": {"zone": "z1"}},
          [("PUT", f"aggregates/{UUID}", {"labels": {"zone": "z2"}})], {"labels": {"zone": "z1"}}),
+        (drains, "put_drain", "drains/d", DRAIN, [("DELETE", "drains/d", None)],
+         {"reason": "mine", "effect": "exclude", "created_by": "admin"}),
         (drains, "put_drain", "drains/d", DRAIN,
          [("DELETE", "drains/d", None),
           ("PUT", "drains/d", {**DRAIN, "reason": "another's", "effect": "none"})],
@@ -145,3 +151,19 @@ def test_a_database_that_goes_away_before_the_answer(
     assert answered.status in (200, 201)
     assert answered.json["revision"] == before
     assert done(api.get(f"/berth/v1/{path}"), 200).json["revision"] != before
+
+
+def test_a_trait_that_another_client_deletes_is_made_again(
+    api: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was there when it was to be made, and gone when it was read."""
+    read = traits._get_record
+    outcomes = iter([False, False, True])
+
+    def get_record(tx: Tx, name: str) -> traits.TraitRecord:
+        if next(outcomes):
+            return read(tx, name)
+        raise TraitNotFound(name)
+
+    monkeypatch.setattr(traits, "_get_record", get_record)
+    done(api.put("/traits/CUSTOM_AGAIN"), 201)
