@@ -75,8 +75,10 @@ class Copy:
 
     def apply(self, events: Sequence[dict[str, Any]], revision: str) -> None:
         """Take over some events."""
-        told = [event["uuid"] for event in events if "uuid" in event]
-        if len(set(told)) < len(told):
+        gone = [event["uuid"] for event in events if event["change"] == "gone"]
+        told = [event["uuid"] for event in events if event.keys() > {"uuid", "change", "commits"}]
+        # One that was made again is gone first, and then as it is now.
+        if len({*gone}) < len(gone) or len({*told}) < len(told):
             self.faults.append(f"more than one event about a provider: {events}")
         for event in events:
             self._apply(**event)

@@ -99,6 +99,19 @@ def test_each_provider_is_told_once_as_it_is_now(api: Client) -> None:
     assert events_of(ask(api, now)) == ([], now)
 
 
+def test_a_provider_that_is_made_again_was_gone(api: Client) -> None:
+    """Its UUID is told twice: what others have of it is of the one before."""
+    host = provider(api, {"VCPU": 8})
+    seen = revision(api)
+    done(api.delete(f"/resource_providers/{host}"), 204)
+    body = {"uuid": host, "name": new_name("again")}
+    done(api.post("/resource_providers", json=body), 200)
+    events, _ = events_of(ask(api, seen))
+    told = [each for each in events if each.get("uuid") == host]
+    assert [each["change"] for each in told] == ["gone", "provider"]
+    assert (told[1]["name"], told[1]["inventories"]) == (body["name"], {})
+
+
 def test_a_tree_is_told_from_its_root_on(api: Client) -> None:
     """So that whoever keeps a copy knows each parent."""
     seen = revision(api)
