@@ -8,7 +8,7 @@ BIND ?= 127.0.0.1:8778
 #: More options for the program behind a target: make serve ARGS="--workers 4", make test ARGS="-k trees".
 ARGS ?=
 #: Processes that share the tests: more than processors, because many tests wait for servers.
-JOBS ?= 3
+JOBS ?= 4
 #: How much `make test` and `make proof` try (tests/effort.py).
 BERTH_EFFORT ?= 0.2
 EFFORT ?= 4

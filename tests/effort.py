@@ -51,28 +51,27 @@ _PLACES: Final = (
     "tests/e2e/test_keystone.py",
     "tests/e2e/test_logs.py",
     "tests/e2e/test_metrics.py",
+    "tests/e2e/test_overload.py",
+    "tests/e2e/test_real_clients.py",
     "tests/e2e/test_slow_clients.py",
     "tests/e2e/test_this_machine.py",
     "tests/e2e/test_workers.py",
     "tests/bench/",
+    "tests/cli/test_agent.py",
+    "tests/cli/test_databases.py",
     "tests/cli/test_imports.py",
     "tests/faults/",
+    "tests/hosts/test_under_fire.py",
     "tests/nova/",
     "tests/openapi/test_schemathesis.py",
     "tests/packaging/",
-    "tests/page/test_barriers.py",
-    "tests/page/test_changes.py",
-    "tests/page/test_outages.py",
-    "tests/page/test_picture.py",
-    "tests/page/test_rights.py",
-    "tests/page/test_sign_in.py",
-    "tests/page/test_tour.py",
-    "tests/page/test_wanted.py",
+    "tests/page/",
     "tests/proof/faults/",
     "tests/proof/test_followed.py",
     "tests/proof/test_served.py",
     "tests/rows/",
     "tests/store/test_cluster.py",
+    "tests/test_architecture.py",
     "tests/test_interrupted.py",
     "tests/test_plant.py",
 )
@@ -95,7 +94,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip in a run of little effort what is left to a longer one."""
-    if EFFORT >= _THOROUGH_FROM:
+    if has_thorough():
         return
     for item in items:
         if item.get_closest_marker("thorough") or item.nodeid.startswith(_PLACES):
@@ -115,6 +114,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(
             f"not tested here: {places.total()} thorough tests (`.ci/run` runs them): {told}"
         )
+
+
+def has_thorough() -> bool:
+    """Whether thorough tests are run."""
+    return EFFORT >= _THOROUGH_FROM
 
 
 def scaled(usual: int) -> int:
