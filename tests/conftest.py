@@ -76,8 +76,9 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An SQLite file with the schema and the standard names and nothing else, to be copied."""
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """An SQLite file with the schema and the standard names and nothing else, to be copied: a test
+    that writes to it would be in the way of another one."""
     from berth.store.engine.opening import DatabaseOptions, open_database
     from berth.upkeep import schema
 
@@ -86,7 +87,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     schema.upgrade(db)
     schema.sync_standard_names(db)
     db.dispose()
-    return path
+    before = path.read_bytes()
+    yield path
+    assert path.read_bytes() == before, "a test has written to the prepared database"
+    assert [*path.parent.iterdir()] == [path], "a test has opened the prepared database"
 
 
 @pytest.fixture

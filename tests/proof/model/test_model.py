@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,7 @@ def test_two_workers_do_as_the_plain_model_says(
             play_history(workers.judge, f"{SEED}.{number}", STEPS, shrinks=not IS_PLANTED)
 
 
-def test_a_failure_is_told_as_a_script(prepared: Path, settings: Settings) -> None:
+def test_a_failure_is_told_as_a_script(prepared: Path, settings: Settings, tmp_path: Path) -> None:
     """The model forgets inventories: the failure shows the requests that matter."""
 
     class Forgetful(PlainModel):
@@ -46,7 +47,7 @@ def test_a_failure_is_told_as_a_script(prepared: Path, settings: Settings) -> No
             pass
 
     with (
-        workers_at([f"sqlite:///{prepared}"] * 2, settings) as workers,
+        workers_at([f"sqlite:///{shutil.copy(prepared, tmp_path)}"] * 2, settings) as workers,
         pytest.raises(pytest.fail.Exception, match="the model says") as failure,
     ):
         play_history(lambda: workers.judge(Forgetful), "1.1", 60)
