@@ -26,6 +26,9 @@ _ROUNDS = 20
 #: Seconds between two of them at most.
 _PAUSE_S_MAX = 0.2
 
+#: Seconds in which every write that was struck has been done.
+_CALM_S = 0.5
+
 
 @pytest.mark.thorough
 @pytest.mark.engines("postgresql", "mariadb")
@@ -41,12 +44,16 @@ def test_a_commit_without_an_answer_is_found_out_about(
         ways = (proxy.lose_request, proxy.lose_answer, proxy.deliver_late)
         with stage.load(may_be_away=False):
             for _ in range(_ROUNDS):
-                time.sleep(rng.uniform(0, _PAUSE_S_MAX))
-                for _ in range(rng.choice((1, 1, 2))):
+                # A write is tried three times: what this round strikes twice, the next one may not
+                # strike once more.
+                faults = rng.choice((1, 1, 2))
+                time.sleep(rng.uniform(0, _PAUSE_S_MAX) if faults == 1 else _CALM_S)
+                for _ in range(faults):
                     lose: Callable[..., Fault] = rng.choice(ways)
                     lose(sends(b"COMMIT")).wait()
                 stage.strike()
                 stage.wait_until_back()
+                time.sleep(_CALM_S if faults > 1 else 0)
             time.sleep(1)
         keep(stage.seconds_to_recover())
         stage.judge()
