@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
+import pytest
 from selenium.webdriver.common.keys import Keys
 
 from tests.client import Client
@@ -78,16 +79,24 @@ def test_a_line_of_a_log_becomes_the_reason_and_what_would_help(
     browser.find(".verdict.fails")
 
 
-def test_what_cannot_be_read_is_told(browser: Browser, demo: Service) -> None:
-    """In words, at the box, and nothing is asked; what is pasted, and what an address has."""
+@pytest.mark.parametrize(
+    ("pasted", "said"),
+    [
+        ("resources=VCPU:abc", "abc"),
+        ("hello", "There is no query in it"),
+        ('{"groups": ', "JSON"),
+        ("berth why 'VCPU=4", "quote"),
+    ],
+)
+def test_what_cannot_be_read_is_told(
+    browser: Browser, demo: Service, pasted: str, said: str
+) -> None:
+    """In words, at the box, and nothing is asked."""
     browser.open(demo.url, "#/ask")
     # The service says what is wrong.
     browser.expect("explain .* 400")
-    browser.find("#pasted").send_keys("resources=VCPU:abc", Keys.ENTER)
-    browser.find("#unread", "abc")
-    for sent, said in (("null", "is not a request"), ('{"groups": {', "This is not JSON")):
-        browser.visit(f"#/ask?request={quote(sent)}")
-        browser.find("#unread", said)
+    browser.find("#pasted").send_keys(pasted, Keys.ENTER)
+    browser.find("#unread", said)
     browser.absent(".verdict")
 
 
@@ -146,3 +155,26 @@ def test_a_field_takes_one_of_several_traits(browser: Browser, demo: Service) ->
     field = browser.find("input[data-at='/groups//required']")
     field.send_keys("CUSTOM_A100 | CUSTOM_T4, CUSTOM_SSD", Keys.TAB)
     browser.find("pre", "in:CUSTOM_A100,CUSTOM_T4")
+
+
+def test_an_answer_follows_the_fleet(browser: Browser, demo: Service, api: Client) -> None:
+    """A host that is drained no longer fits, without a reload."""
+    browser.open(demo.url, in_address({"groups": {"": {"resources": {"VGPU": 1}}}}))
+    browser.find(".verdict.fits")
+    fitting = counts(browser)["fits"]
+    api.put("/berth/v1/drains/test-ask", json={"providers": ["cn020"]})
+    try:
+        browser.until(lambda: counts(browser)["fits"] == fitting - 1 or None, "one host less fits")
+        assert counts(browser)["drained"] == 1
+    finally:
+        api.delete("/berth/v1/drains/test-ask")
+    browser.until(lambda: counts(browser)["fits"] == fitting or None, "it fits again")
+
+
+def test_a_name_that_is_unknown_is_suggested(browser: Browser, demo: Service) -> None:
+    """A click takes the suggestion, and asks again."""
+    request = {"groups": {"": {"resources": {"VCPU": 1}, "required": ["HW_CPU_X86_AVX22"]}}}
+    browser.open(demo.url, in_address(request))
+    browser.click(".help button", "HW_CPU_X86_AVX2 instead of HW_CPU_X86_AVX22")
+    browser.find(".verdict.fits")
+    assert quote("HW_CPU_X86_AVX22") not in browser.address

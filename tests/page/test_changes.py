@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from uuid import uuid4
 
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from tests.api.claims import consumer
 from tests.client import Client
 from tests.e2e.serving import Service
 from tests.page.browser import Browser
+from tests.page.polls import known_to
 from tests.page.services import emptied
 from tests.world_over_http import built_over_http
-from tests.worlds import aggregate_uuid, provider_uuid, world
+from tests.worlds import aggregate_uuid, world
 
 FLEET = """
     cn1  VCPU=16 MEMORY_MB=1024  @A
@@ -47,12 +48,27 @@ def flavor(api: Client, name: str, cpus: int) -> None:
 
 def claimed(api: Client, host: str, user: str) -> str:
     """A consumer with a processor of a host."""
-    return consumer(api, {provider_uuid(host): {"VCPU": 1}}, project="web", user=user)
+    uuid = str(uuid4())
+    (found,) = api.get(f"/resource_providers?name={host}").json["resource_providers"]
+    body = {
+        "allocations": {found["uuid"]: {"resources": {"VCPU": 1}}},
+        "project_id": "web",
+        "user_id": user,
+        "consumer_generation": None,
+        "consumer_type": "INSTANCE",
+    }
+    assert api.put(f"/allocations/{uuid}", json=body).status == 204
+    return uuid
 
 
 def value(browser: Browser, label: str) -> str:
     """What a field contains."""
     return browser.labelled(label).get_attribute("value") or ""
+
+
+def rows(browser: Browser) -> list[str]:
+    """The rows that a list shows."""
+    return [row.text for row in browser.all("tbody tr") if row.is_displayed()]
 
 
 def confirm(browser: Browser) -> None:
@@ -148,6 +164,18 @@ def test_what_another_made_since_the_preview_is_not_replaced(
     assert own.delete("/berth/v1/drains/fans").status == 204
 
 
+def test_a_drain_cannot_have_any_name(browser: Browser, service: Service) -> None:
+    """The form says so, and asks the service nothing."""
+    browser.open(service.url, "#/drains")
+    browser.write("Hosts and devices", "cn1")
+    for name in ("x y/z", "..", ""):
+        browser.write("Name", name)
+        browser.click("form button", "Drain…")
+        field = browser.labelled("Name")
+        assert browser.script("return arguments[0].checkValidity()", field) is False, name
+        assert browser.all("dialog") == []
+
+
 def test_an_aggregate_is_labelled(browser: Browser, service: Service, own: Client) -> None:
     """Edited from its row; a value may have a comma; the preview says before and after."""
     uuid = aggregate_uuid("A")
@@ -175,8 +203,35 @@ def test_an_aggregate_is_labelled(browser: Browser, service: Service, own: Clien
     browser.click("dialog button", "Cancel")
 
 
+@pytest.mark.parametrize("view", ["flavors", "labels", "leases"])
+def test_a_list_is_narrowed_by_its_address(
+    browser: Browser, service: Service, own: Client, view: str
+) -> None:
+    """Also after it was read again."""
+    flavor(own, "tiny", 1)
+    flavor(own, "huge", 8)
+    for name in ("A", "B"):
+        labels = {"labels": {"rack": f"r{name}"}}
+        assert own.put(f"/berth/v1/aggregates/{aggregate_uuid(name)}", json=labels).status == 200
+    uuids = [claimed(own, "cn2", user) for user in ("alice", "bob")]
+    for uuid in uuids:
+        assert own.put(f"/berth/v1/leases/{uuid}", json={"seconds": 600}).status in (200, 201)
+    text = {"flavors": "tiny", "labels": aggregate_uuid("A"), "leases": "alice"}[view]
+    browser.open(service.url, f"#/{view}?filter={text}")
+    browser.until(lambda: len(rows(browser)) == 1 or None, "one row is left")
+    assert text in rows(browser)[0]
+    if view == "leases":
+        browser.click("tbody button", "End…")
+        confirm(browser)
+        browser.until(lambda: rows(browser) == [] or None, "it was read again")
+    for uuid in uuids:
+        own.delete(f"/allocations/{uuid}")
+    for name in ("tiny", "huge"):
+        own.delete(f"/berth/v1/flavors/{name}")
+
+
 def test_a_flavor_is_stored_and_counted(browser: Browser, service: Service, own: Client) -> None:
-    """With its preview."""
+    """Its capacity is what the API says, now and with a host drained."""
     for each in own.get("/berth/v1/flavors").json["flavors"]:
         own.delete(f"/berth/v1/flavors/{each['name']}")
     browser.open(service.url, "#/flavors")
@@ -188,6 +243,16 @@ def test_a_flavor_is_stored_and_counted(browser: Browser, service: Service, own:
     confirm(browser)
     browser.find("tbody", "big")
     assert [each["name"] for each in own.get("/berth/v1/flavors").json["flavors"]] == ["big"]
+    browser.visit("#/capacity")
+    browser.find("tbody", "big")
+    assert browser.table("How many more fit") == [["big", "5", "3"]]
+    browser.write("Drain a host", "cn1")
+    browser.until(
+        lambda: browser.table("How many more fit") == [["big", "5", "3", "−2", "3", "2"]] or None,
+        "now and then",
+    )
+    assert "drain=cn1" in browser.address
+    assert own.get("/berth/v1/drains").json["drains"] == [], "it is only assumed"
 
 
 def test_a_lease_is_given_renewed_and_ended(
@@ -216,6 +281,37 @@ def test_a_lease_is_given_renewed_and_ended(
         lambda: uuid not in own.get("/berth/v1/leases").text or None, "the lease has ended"
     )
     own.delete(f"/allocations/{uuid}")
+
+
+def test_what_is_open_outlives_a_change(browser: Browser, service: Service, own: Client) -> None:
+    """On a host: the focus, and the JSON, which shows the change. A consumer is read again only for
+    a change of its own hosts."""
+    first, others = claimed(own, "cn1", "alice"), []
+    browser.open(service.url, "#/hosts/cn1")
+    browser.click("details summary", "JSON")
+    link = browser.find("tbody a", first)
+    browser.script("arguments[0].focus()", link)
+    others.append(claimed(own, "cn1", "bob"))
+    browser.find("tbody a", others[0])
+    browser.find("details[open] pre", '"VCPU": 2')
+    assert browser.focused == link
+    browser.visit(f"#/consumers/{first}")
+    assert browser.table("What it holds") == [["cn1", "cn1", "VCPU 1"]]
+    with known_to(browser):
+        others.append(claimed(own, "cn3", "carol"))
+    read = [sent.url for sent in browser.requests() if sent.url.endswith(f"/consumers/{first}")]
+    assert len(read) == 1
+    with known_to(browser):
+        others.append(claimed(own, "cn1", "dave"))
+    browser.until(
+        lambda: (
+            sum(sent.url.endswith(f"/consumers/{first}") for sent in browser.requests()) == 2
+            or None
+        ),
+        "it is read again",
+    )
+    for uuid in (first, *others):
+        assert own.delete(f"/allocations/{uuid}").status == 204
 
 
 def test_a_change_is_made_by_the_keyboard(browser: Browser, service: Service, own: Client) -> None:

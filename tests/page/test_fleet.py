@@ -3,33 +3,75 @@
 
 from __future__ import annotations
 
+import json
+import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import cycle
 from threading import Event, Thread
 
+import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
-from tests.api.claims import consumer
 from tests.client import Client
 from tests.e2e.serving import Service
 from tests.page.browser import Browser
 from tests.page.services import create_hosts
+from tests.page.test_picture import claim
 
 
-def test_hosts_are_grouped_by_what_is_chosen(browser: Browser, demo: Service) -> None:
+def test_the_fleet_is_drawn_and_counted(browser: Browser, demo: Service) -> None:
+    """The demo fleet: 200 hosts and a pool, each tree under one colour, and the page is live."""
+    browser.open(demo.url)
+    browser.find(".light", "Live")
+    assert "201 hosts" in browser.find(".lead").text
+    rows = browser.table("Hosts by colour")
+    assert sum(int(count) for colour, count, *_ in rows if colour != "drained") == 201
+
+
+@pytest.mark.parametrize(
+    "by", ["zone", "rack", pytest.param("aggregate", marks=pytest.mark.thorough)]
+)
+def test_hosts_are_grouped_by_what_is_chosen(
+    browser: Browser, demo: Service, api: Client, by: str
+) -> None:
     """The legend has a column for each of a few groups; the choice is a part of the address."""
     browser.open(demo.url, "#/fleet?by=")
     browser.find(".light", "Live")
-    browser.choose("Group by", "rack")
-    browser.choose("Group by", "zone")
-    assert browser.address.endswith("#/fleet?by=zone")
+    browser.choose("Group by", by)
+    assert browser.address.endswith(f"#/fleet?by={by}")
+    groups = Counter(value for values in labels(api, by).values() for value in values)
     heads = [cell.text for cell in browser.all("[aria-label=Legend] thead th")]
-    assert heads == ["Colour", "Hosts", "z1", "z2", "z3"]
-    counts = [[*map(int, row[1:])] for row in browser.table("Hosts by colour")]
-    assert all(total >= sum(groups) for total, *groups in counts)
+    if len(groups) > 12:
+        assert heads == ["Colour", "Hosts"]
+        return
+    assert heads[2:] == sorted(groups)
+    rows = browser.table("Hosts by colour")
+    sums = {
+        head: sum(int(row[at]) for row in rows if row[0] != "drained")
+        for at, head in enumerate(heads[2:], 2)
+    }
+    assert sums == groups
+
+
+def labels(api: Client, key: str) -> dict[str, list[str]]:
+    """The groups of each host, by its name, as the API says."""
+    listed = api.get("/berth/v1/aggregates").json["aggregates"]
+    values = {each["uuid"]: each["labels"] for each in listed}
+    groups: dict[str, list[str]] = {}
+    for line in map(json.loads, api.get("/berth/v1/fleet").text.splitlines()):
+        if line.get("parent", "") is not None:
+            continue
+        if key == "aggregate":
+            own = [values.get(uuid, {}).get("name", uuid) for uuid in line["aggregates"]]
+        else:
+            labelled = (values.get(uuid, {}) for uuid in line["aggregates"])
+            own = [each[key] for each in labelled if key in each]
+        groups[line["name"]] = sorted(set(own)) or [f"without {key}"]
+    return groups
 
 
 def test_the_pointer_shows_a_host_and_a_click_opens_it(
@@ -93,6 +135,39 @@ def has_tabs(browser: Browser, count: int) -> bool | None:
     return len(browser.driver.window_handles) == count or None
 
 
+def test_a_busy_fleet_is_polled_twice_a_second(browser: Browser, plain: Service) -> None:
+    """However much changes."""
+    api = Client.at(plain.url)
+    create_hosts(api, "busy")
+    (busy,) = api.get("/resource_providers?name=busy").json["resource_providers"]
+    browser.open(plain.url)
+    browser.find(".light", "Live")
+
+    def polls() -> int:
+        return sum("/berth/v1/changes" in sent.url for sent in browser.requests())
+
+    before, began = polls(), time.monotonic()
+    with steady_change(api, busy["uuid"]):
+        browser.until(lambda: polls() >= before + 5 or None, "the fleet is followed")
+    seconds = time.monotonic() - began
+    assert polls() - before <= 3 + 2 * seconds
+
+
+def test_the_map_is_moved_by_keys(browser: Browser, demo: Service) -> None:
+    """Arrows move it, + makes its tiles larger, 0 shows everything again."""
+    browser.open(demo.url, "#/fleet?by=")
+    browser.find(".light", "Live")
+    before = len(browser.drawn_tiles(step=20))
+    browser.script("document.querySelector('canvas.map').focus()")
+    browser.press(*"+++++")
+    browser.until(lambda: len(browser.tiles(step=20)) < before / 2 or None, "tiles are larger")
+    near = set(browser.tiles(step=20))
+    browser.press(*[Keys.ARROW_RIGHT] * 6)
+    browser.until(lambda: set(browser.tiles(step=20)) != near or None, "the map moved")
+    browser.press("0")
+    browser.until(lambda: len(browser.tiles(step=20)) == before or None, "everything is shown")
+
+
 @contextmanager
 def steady_change(api: Client, provider: str) -> Iterator[None]:
     """Ten times a second, another amount is used of a host."""
@@ -100,10 +175,10 @@ def steady_change(api: Client, provider: str) -> Iterator[None]:
 
     def change() -> None:
         for amount in cycle(range(1, 9)):
-            uuid = consumer(api, {provider: {"VCPU": amount}})
+            consumer = claim(api, provider, "VCPU", amount)
             if is_over.wait(0.1):
                 return
-            api.delete(f"/allocations/{uuid}")
+            api.delete(f"/allocations/{consumer}")
 
     changing = Thread(target=change)
     changing.start()

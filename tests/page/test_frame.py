@@ -59,6 +59,18 @@ def test_enter_opens_what_was_typed_last(browser: Browser, demo: Service) -> Non
     browser.find("h1", "cn029")
 
 
+def test_an_address_that_cannot_be_read_says_so(browser: Browser, demo: Service) -> None:
+    """A view that breaks is no reason to leave another one under its address."""
+    browser.open(demo.url)
+    browser.find(".light", "Live")
+    for broken in ("#/ask?request=null", "#/ask?request=%7B"):
+        browser.visit("#/service")
+        browser.find("h1", "Service")
+        browser.visit(broken)
+        browser.absent("h1", "Service")
+        browser.find("main [role=alert], main .problem, main .hint")
+
+
 def test_an_address_that_is_no_view_shows_the_fleet(browser: Browser, demo: Service) -> None:
     """Also one that every object of JavaScript has."""
     browser.open(demo.url, "#/constructor")

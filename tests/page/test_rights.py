@@ -10,7 +10,6 @@ from uuid import uuid4
 import pytest
 
 from berth.cli.policy_rules import members_file
-from tests.api.claims import consumer
 from tests.client import Client
 from tests.e2e.serving import Service
 from tests.page.browser import Browser
@@ -48,21 +47,25 @@ def fill(api: Client) -> None:
     """Two hosts, two consumers with leases, a flavor, a drain and an aggregate."""
     create_hosts(api, "cn1", "cn2")
     (host,) = api.get("/resource_providers?name=cn1").json["resource_providers"]
-    held = {host["uuid"]: {"VCPU": 1}}
-    own, foreign = (consumer(api, held, project=each, user="alice") for each in ("web", "db"))
-    named = {
+    consumer, foreign, aggregate = (str(uuid4()) for _ in range(3))
+    claim = {
         "allocations": {host["uuid"]: {"resources": {"VCPU": 1}}},
+        "project_id": "web",
         "user_id": "alice",
+        "consumer_generation": None,
         "consumer_type": "INSTANCE",
     }
+    named = {key: claim[key] for key in ("allocations", "user_id", "consumer_type")}
     flavor = {"request": {"groups": {"": {"resources": {"VCPU": 4}}}}}
     for path, body in (
+        (f"/allocations/{consumer}", claim),
+        (f"/allocations/{foreign}", {**claim, "project_id": "db"}),
         (f"/berth/v1/leases/{foreign}", {"seconds": 600}),
         ("/berth/v1/consumers/web/job-17", named),
-        (f"/berth/v1/leases/{own}", {"seconds": 600}),
+        (f"/berth/v1/leases/{consumer}", {"seconds": 600}),
         ("/berth/v1/flavors/medium", flavor),
         ("/berth/v1/drains/fans", {"providers": ["cn2"]}),
-        (f"/berth/v1/aggregates/{uuid4()}", {"labels": {"zone": "z1"}}),
+        (f"/berth/v1/aggregates/{aggregate}", {"labels": {"zone": "z1"}}),
     ):
         answer = api.put(path, json=body)
         assert answer.status in (200, 201, 204), answer.text

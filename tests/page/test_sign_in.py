@@ -25,6 +25,14 @@ REFUSED = r"status of 401"
 SIGN_IN = ".sign-in button"
 
 
+def test_noauth2_asks_for_nothing(browser: Browser, demo: Service) -> None:
+    """Everybody is an administrator, and there is nothing to sign out of."""
+    browser.open(demo.url)
+    browser.find(".light", "Live")
+    browser.absent("button", "Sign out")
+    browser.absent(".sign-in")
+
+
 def test_http_basic_asks_for_a_name_and_a_password(
     browser: Browser, serve: Serve, tmp_path: Path
 ) -> None:
@@ -63,7 +71,17 @@ def test_a_token_is_pasted(browser: Browser, serve: Serve, tmp_path: Path) -> No
     service = serve(api=f"auth_strategy = token\ntoken_file = {tokens}")
     create_hosts(Client.at(service.url).acting_as({"X-Auth-Token": token}), "cn1")
 
-    paste(browser, service, token, "A token that berth token create printed.")
+    browser.expect(REFUSED)
+    browser.open(service.url)
+    browser.find(".sign-in small", "A token that berth token create printed.")
+    browser.write("Token", "nonsense")
+    browser.click(SIGN_IN)
+    browser.find(".problem", "The service does not accept this token.")
+
+    browser.write("Token", f" {token} ")
+    browser.click("label", "Stay signed in until this tab is closed")
+    browser.click(SIGN_IN)
+    browser.find(".lead", "1 host")
     browser.reload()
     browser.find(".lead", "1 host")
     assert_only_in_headers(browser, "x-auth-token", token, token)
@@ -96,22 +114,16 @@ project_domain_name = Default
     token = keystone.token("page-admin", project="page")
     create_hosts(Client.at(service.url).acting_as({"X-Auth-Token": token}), "cn1")
 
-    paste(browser, service, token, "openstack token issue")
-    assert_only_in_headers(browser, "x-auth-token", token, token)
-
-
-def paste(browser: Browser, service: Service, token: str, hint: str) -> None:
-    """Sign in with a token, after another one was refused, until the tab is closed."""
     browser.expect(REFUSED)
     browser.open(service.url)
-    browser.find(".sign-in small", hint)
+    browser.find(".sign-in small", "openstack token issue")
     browser.write("Token", "gAAAAABnonsense")
     browser.click(SIGN_IN)
     browser.find(".problem", "The service does not accept this token.")
-    browser.write("Token", f" {token} ")
-    browser.click("label", "Stay signed in until this tab is closed")
+    browser.write("Token", token)
     browser.click(SIGN_IN)
     browser.find(".lead", "1 host")
+    assert_only_in_headers(browser, "x-auth-token", token, token)
 
 
 def assert_only_in_headers(browser: Browser, header: str, value: str, secret: str) -> None:

@@ -17,10 +17,19 @@ import pytest
 from tests.client import Client
 from tests.e2e.serving import Service
 from tests.page.browser import Browser
-from tests.page.test_ask import NUMA_AND_GPU
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 PICTURES: Final = DOCS / "images" / "page"
+
+#: Why no host has it: see the first example of the README.
+REQUEST: Final = {
+    "groups": {
+        "_CPU": {"resources": {"VCPU": 32}},
+        "_GPU": {"resources": {"VGPU": 4}, "required": ["CUSTOM_A100"]},
+    },
+    "together": [{"groups": ["_CPU", "_GPU"], "at": "HW_NUMA_ROOT"}],
+    "host": {"member_of": ["zone=z1"]},
+}
 
 Look = Callable[[str], None]
 
@@ -42,7 +51,7 @@ def test_the_tour(browser: Browser, demo: Service, api: Client, look: Look) -> N
     browser.open(demo.url, "#/fleet?by=zone")
     browser.find(".light", "Live")
     look("fleet")
-    browser.visit(f"#/ask?request={quote(json.dumps(NUMA_AND_GPU))}")
+    browser.visit(f"#/ask?request={quote(json.dumps(REQUEST))}")
     browser.find(".verdict", "No host fits now")
     look("ask")
     (host,) = api.get("/resource_providers?name=cn020").json["resource_providers"]

@@ -1,20 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page reads a query of the old API as the request that has the same candidates, and writes it
-back; the numbers of an answer are the API's. Source: page.md, view 3."""
+back. Source: page.md, view 3."""
 
 from __future__ import annotations
 
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from functools import partial
-from itertools import pairwise
 from typing import Any
-from urllib.parse import quote
 
-import pytest
-
-from tests.candidates.strategies import Dice, fleet, query, request
+from tests.candidates.strategies import Dice, fleet, query
 from tests.client import Client
 from tests.e2e.serving import Service
 from tests.effort import SEED
@@ -111,45 +106,3 @@ def candidates(api: Client, wanted: Any) -> Sequence[str] | None:
 def groups(candidate: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
     """The providers of each group; those of one stand in no order."""
     return {name: sorted(uuids) for name, uuids in candidate["mappings"].items()}
-
-
-@pytest.mark.parametrize("number", range(2))
-def test_the_legend_counts_what_the_api_counts(
-    browser: Browser, plain: Service, number: int
-) -> None:
-    """Of random requests to a random fleet: the hosts of each colour, in the order of the
-    constraints."""
-    seed, own = SEED + number, Client.at(plain.url)
-    dice = Dice(seed)
-    drawn = fleet(dice)
-    with built_over_http(drawn, own):
-        browser.open(plain.url)
-        browser.find(".light", "Live")
-        for _ in range(5):
-            wanted = request(dice, drawn)
-            browser.visit(f"#/ask?request={quote(json.dumps(wanted))}")
-            browser.until(partial(is_written, browser, wanted), f"{wanted} in the form")
-            browser.find(".asking .hint", "As of")
-            # As the page writes it: in a JavaScript object, a group "1" is the first.
-            body = {"request": written(browser), "paint": True}
-            answer = own.post("/berth/v1/explain", json=body)
-            assert answer.status == 200, (wanted, answer.text)
-            shown = [int(row[1]) for row in browser.table("Hosts by colour")]
-            assert shown == counted(answer.json), (seed, wanted)
-
-
-def is_written(browser: Browser, wanted: Any) -> bool | None:
-    """Whether the form has this request."""
-    return written(browser) == wanted or None
-
-
-def written(browser: Browser) -> Any:
-    """The request that the form has."""
-    return json.loads(browser.find("[data-at=json]").get_attribute("value") or "null")
-
-
-def counted(explained: Mapping[str, Any]) -> list[int]:
-    """The hosts that fit, and those that fail each constraint first; without zeros."""
-    lefts = [explained["hosts"]["total"], *(stage["left"] for stage in explained["stages"])]
-    failing = [before - after for before, after in pairwise(lefts)]
-    return [count for count in (explained["hosts"]["fit"], *failing) if count]

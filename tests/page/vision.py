@@ -2,13 +2,13 @@
 """How different two colours look, also to people who see fewer of them.
 
 Colour vision is simulated by the matrices of Machado, Oliveira and Fernandes (2009) at full
-severity; the difference is the distance in CIE L*a*b*; contrast is that of WCAG 2.2.
+severity; the difference is CIEDE2000 (Sharma, Wu and Dalal 2005); contrast is that of WCAG 2.2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import atan2, degrees, dist, hypot
+from math import atan2, cos, degrees, exp, hypot, radians, sin, sqrt
 from typing import Final
 
 Vector = Sequence[float]
@@ -16,13 +16,22 @@ Vector = Sequence[float]
 #: What linear RGB becomes for each kind of colour vision.
 VISIONS: Final[Mapping[str, Sequence[Vector]]] = {
     "usual": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
-    "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216),
-     (-0.003882, -0.048116, 1.051998)),
-    "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413),
-     (-0.011820, 0.042940, 0.968881)),
-    "tritanopia": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602),
-     (0.004733, 0.691367, 0.303900)),
-}  # fmt: skip
+    "protanopia": (
+        (0.152286, 1.052583, -0.204868),
+        (0.114503, 0.786281, 0.099216),
+        (-0.003882, -0.048116, 1.051998),
+    ),
+    "deuteranopia": (
+        (0.367322, 0.860646, -0.227968),
+        (0.280085, 0.672501, 0.047413),
+        (-0.011820, 0.042940, 0.968881),
+    ),
+    "tritanopia": (
+        (1.255528, -0.076749, -0.178779),
+        (-0.078411, 0.930809, 0.147602),
+        (0.004733, 0.691367, 0.303900),
+    ),
+}
 #: From linear sRGB to XYZ, relative to the white point D65.
 _XYZ: Final = (
     (0.4124564 / 0.95047, 0.3575761 / 0.95047, 0.1804375 / 0.95047),
@@ -50,9 +59,9 @@ def hue(colour: str) -> tuple[float, float]:
 
 
 def difference(one: str, other: str) -> float:
-    """The distance to the kind of colour vision to which they differ least."""
+    """CIEDE2000 to the kind of colour vision to which they differ least."""
     return min(
-        dist(*(_lab(_times(matrix, _linear(colour))) for colour in (one, other)))
+        _ciede2000(*(_lab(_times(matrix, _linear(colour))) for colour in (one, other)))
         for matrix in VISIONS.values()
     )
 
@@ -75,3 +84,29 @@ def _lab(rgb: Vector) -> Vector:
         for value in _times(_XYZ, [min(1.0, max(0.0, channel)) for channel in rgb])
     )
     return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+def _ciede2000(one: Vector, other: Vector) -> float:
+    (l1, a1, b1), (l2, a2, b2) = one, other
+    mean = ((hypot(a1, b1) + hypot(a2, b2)) / 2) ** 7
+    stretch = 1 + 0.5 * (1 - sqrt(mean / (mean + 25**7)))
+    c1, c2 = hypot(a1 * stretch, b1), hypot(a2 * stretch, b2)
+    h1, h2 = (
+        degrees(atan2(b, a * stretch)) % 360 if a or b else 0.0 for a, b in ((a1, b1), (a2, b2))
+    )
+    turn = 0.0 if not c1 * c2 else (h2 - h1 + 180) % 360 - 180
+    middle = h1 + h2 if not c1 * c2 else (h1 + turn / 2) % 360
+    lightness, chroma = (l1 + l2) / 2, (c1 + c2) / 2
+    weight = (
+        1
+        - 0.17 * cos(radians(middle - 30))
+        + 0.24 * cos(radians(2 * middle))
+        + 0.32 * cos(radians(3 * middle + 6))
+        - 0.20 * cos(radians(4 * middle - 63))
+    )
+    light = (l2 - l1) / (1 + 0.015 * (lightness - 50) ** 2 / sqrt(20 + (lightness - 50) ** 2))
+    strong = (c2 - c1) / (1 + 0.045 * chroma)
+    turned = 2 * sqrt(c1 * c2) * sin(radians(turn / 2)) / (1 + 0.015 * chroma * weight)
+    blue = 60 * exp(-(((middle - 275) / 25) ** 2))
+    rotation = -2 * sqrt(chroma**7 / (chroma**7 + 25**7)) * sin(radians(blue))
+    return sqrt(light**2 + strong**2 + turned**2 + rotation * strong * turned)
