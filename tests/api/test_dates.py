@@ -214,7 +214,7 @@ def test_times_are_those_of_greenwich_wherever_the_service_runs(
     """In responses and in the database; here in a time zone that is hours ahead."""
     try:
         with monkeypatch.context() as patched:
-            patched.setenv("TZ", "XXX-13:30")
+            patched.setenv("TZ", "TEST-13:30")
             time.tzset()
             moment_s = datetime(2096, 2, 29, 12, 0, 1, tzinfo=UTC)
             patched.setattr("berth.api.http_date.time.time", moment_s.timestamp)

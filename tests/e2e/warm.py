@@ -7,7 +7,6 @@ most commands a tenth of one. Only the start of Python differs from a shell.
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import select
@@ -15,14 +14,12 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context, set_start_method
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NoReturn
+from typing import Any
 
 import berth.cli
 
@@ -163,23 +160,25 @@ def _serve(listener: socket.socket) -> None:
 def _watch(connection: socket.socket) -> None:
     """Start a command; pass it signals; say how it ended. Without its client, it is killed."""
     asked, streams, *_ = socket.recv_fds(connection, _LONGEST, 3)
-    pid = os.fork()
-    if pid == 0:
-        connection.close()
-        _become(json.loads(asked), streams)
+    command = get_context("fork").Process(
+        target=_become, args=(connection, json.loads(asked), streams)
+    )
+    command.start()
+    assert command.pid is not None
     for stream in streams:
         os.close(stream)
-    ended = os.pidfd_open(pid)
-    while ended not in select.select([ended, connection.fileno()], [], [])[0]:
+    waited = [command.sentinel, connection.fileno()]
+    while command.sentinel not in select.select(waited, [], [])[0]:
         number = connection.recv(1)
-        os.kill(pid, number[0] if number else signal.SIGKILL)
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        os.kill(command.pid, number[0] if number else signal.SIGKILL)
+    command.join()
     with suppress(BrokenPipeError):
-        connection.sendall(str(code).encode())
+        connection.sendall(str(command.exitcode).encode())
 
 
-def _become(asked: dict[str, Any], streams: Sequence[int]) -> NoReturn:
-    """Run a command to its end, as a process that Python has just started would."""
+def _become(connection: socket.socket, asked: dict[str, Any], streams: Sequence[int]) -> None:
+    """Run a command as a process that Python has just started would, but for what atexit has."""
+    connection.close()
     for number in asked["ignored"]:
         signal.signal(number, signal.SIG_IGN)
     os.umask(asked["umask"])
@@ -188,15 +187,4 @@ def _become(asked: dict[str, Any], streams: Sequence[int]) -> NoReturn:
         os.close(stream)
     _begin(Path(asked["folder"]), asked["variables"])
     sys.argv = ["berth", *asked["arguments"]]
-    code = 0
-    try:
-        berth.cli.main()
-    except SystemExit as end:
-        code = int(end.code or 0)
-    except BaseException:  # noqa: BLE001 - as Python does at its end
-        traceback.print_exc()
-        code = 1
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    os._exit(code)
+    berth.cli.main()
