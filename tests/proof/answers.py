@@ -201,16 +201,16 @@ def of_candidates(body: Any) -> Sights:
             ),
             whole=True,
             traits=frozenset(summary["traits"]),
-            parent=_parent_in(summary),
+            parent=parent_in(summary),
         )
         for provider, summary in body["provider_summaries"].items()
     )
     return (*rooms, *summaries)
 
 
-def _parent_in(summary: Mapping[str, Any]) -> str | None:
-    """Below 1.29 a summary does not show it."""
-    return summary["parent_provider_uuid"] or ROOT if "parent_provider_uuid" in summary else None
+def parent_in(body: Mapping[str, Any]) -> str | None:
+    """The parent that is sent or shown; None where it is left out, as in summaries below 1.29."""
+    return body["parent_provider_uuid"] or ROOT if "parent_provider_uuid" in body else None
 
 
 def of_offers(provider: str, name: str, amount: int, body: Any) -> Sights:

@@ -99,8 +99,7 @@ def _provider_write(
     if part is None:
         if method == "DELETE":
             return ProviderWrite(uuid, ANY, 0, life="deleted")
-        parent = body["parent_provider_uuid"] or ROOT if "parent_provider_uuid" in body else None
-        return ProviderWrite(uuid, ANY, 0, parent=parent)
+        return ProviderWrite(uuid, ANY, 0, parent=answers.parent_in(body))
     seen = (body or {}).get("resource_provider_generation", ANY)
     write = ProviderWrite(uuid, seen)
     if part == "traits":
