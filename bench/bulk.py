@@ -37,7 +37,7 @@ from berth.store.engine.tables import (
     traits,
     users,
 )
-from berth.store.project_counts import fill_project_usages
+from berth.store.usages import fill_project_usages
 from berth.upkeep import schema
 
 _USER: Final = "bench"

@@ -60,17 +60,13 @@ _COUNT: Final = (
     "UPDATE berth_project_usages SET used_0 = used_0 + 1, used_1 = used_1 + 1,"
     " used_2 = used_2 + 64, used_3 = used_3 + 1 WHERE project_id = %s AND writer_id = %s"
 )
-_MOVE: Final = (
-    "UPDATE berth_writer SET seq = seq + 1, kept_seq = kept_seq + 1, updated_at = %s WHERE id = %s"
-)
+_MOVE: Final = "UPDATE berth_writer SET seq = seq + 1, updated_at = %s WHERE id = %s"
 _NOTE: Final = (
     "INSERT INTO berth_journal (writer_id, seq, provider_id, usage_only, created_at)"
     " SELECT id, seq, %s, TRUE, %s FROM berth_writer WHERE id = %s"
 )
 
-_REGISTER: Final = (
-    "INSERT INTO berth_writer (seq, trimmed_seq, kept_seq, updated_at) VALUES (0, 0, 0, %s)"
-)
+_REGISTER: Final = "INSERT INTO berth_writer (seq, trimmed_seq, updated_at) VALUES (0, 0, %s)"
 _BEGIN_COUNTS: Final = (
     "INSERT INTO berth_project_usages (project_id, user_id, consumer_type_id, first_class,"
     " writer_id, used_0, used_1, used_2, used_3) VALUES (%s, %s, 0, -1, %s, 0, 0, 0, 0)"

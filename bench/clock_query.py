@@ -9,7 +9,8 @@ from typing import Final
 
 from bench.flat import EVERY_HOST
 from bench.sample import Sample, Samples, clock
-from berth.api.allocation_candidates import FORMS, decode
+from berth.api.placement.allocation_candidates import FORMS
+from berth.api.placement.candidates_query import decode
 from berth.candidates import SearchSettings, find_candidates
 from berth.index import Index
 from berth.store.engine.opening import open_database
@@ -26,13 +27,14 @@ def clock_cost(url: str, seconds: float) -> Samples:
     db = open_database(url)
     index = Index(db)
     snapshot = index.snapshot()
-    wanted = decode(f"{EVERY_HOST}&limit=10", _MICROVERSION)
+    query = decode(f"{EVERY_HOST}&limit=10", _MICROVERSION)
     rng = random.Random(0)
 
     def find(is_asked: bool) -> None:
         find_candidates(
             index.snapshot() if is_asked else snapshot,
-            wanted,
+            query.question,
+            limit=query.limit,
             settings=SearchSettings(),
             form=FORMS.at(_MICROVERSION),
             rng=rng,

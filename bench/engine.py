@@ -22,8 +22,9 @@ from bench.case import AloneCase
 from bench.memory import memory_mib
 from bench.sample import Round, Sample, Samples, clock
 from bench.server import berth_database
-from berth.api.allocation_candidates import FORMS, decode
-from berth.candidates import CandidatesRequest, SearchSettings, find_candidates
+from berth.api.placement.allocation_candidates import FORMS
+from berth.api.placement.candidates_query import DecodedQuery, decode
+from berth.candidates import SearchSettings, find_candidates
 from berth.index import Index
 from berth.store.engine.opening import open_database
 
@@ -82,14 +83,14 @@ def _measure(path: Path, questions: Mapping[str, Question], wanted: Round) -> Sa
 
 def _ask(index: Index, name: str, question: Question, seconds: float) -> Samples:
     text = question.query if question.limit is None else f"{question.query}&limit={question.limit}"
-    wanted, sample = decode(unquote(text), _MICROVERSION), Sample()
+    query, sample = decode(unquote(text), _MICROVERSION), Sample()
     rng = random.Random(0)
     answer = b""
     for _ in range(_WARM_UP_COUNT):
-        answer = _find(index, wanted, question, rng)
+        answer = _find(index, query, question, rng)
     begin = now = clock()
     while now - begin < seconds or not sample.values:
-        answer = _find(index, wanted, question, rng)
+        answer = _find(index, query, question, rng)
         sample.values.append(-now + (now := clock()))
     sample.elapsed = now - begin
     sample.answer_bytes = len(answer)
@@ -99,10 +100,11 @@ def _ask(index: Index, name: str, question: Question, seconds: float) -> Samples
     return samples
 
 
-def _find(index: Index, wanted: CandidatesRequest, question: Question, rng: random.Random) -> bytes:
+def _find(index: Index, query: DecodedQuery, question: Question, rng: random.Random) -> bytes:
     answer = find_candidates(
         index.snapshot(),
-        wanted,
+        query.question,
+        limit=query.limit,
         settings=question.settings,
         form=FORMS.at(_MICROVERSION),
         rng=rng,

@@ -23,7 +23,7 @@ from bench.results import FLOOR
 from bench.server import RunningServer, free_port, run_server
 from berth.config import load, read_settings
 from berth.edge.server.metrics_folder import metrics_folder
-from berth.edge.server.workers import run, threads_for
+from berth.edge.server.workers import run
 
 #: As long as those of one of berth's responses.
 _HEADERS: Final = (
@@ -78,15 +78,10 @@ def main(configuration: str, port: str, workers: str) -> None:
     with metrics_folder():
         run(
             partial(_loaded, settings.receiving.client_seconds_max),
+            settings,
             host="127.0.0.1",
             port=int(port),
             workers=int(workers),
-            threads=threads_for(
-                settings.admission, settings.receiving, watchers_max=settings.watchers_max
-            ),
-            watchers_max=settings.watchers_max,
-            client_seconds_max=settings.receiving.client_seconds_max,
-            pinned=settings.pin_workers,
             tls=None,
             announce=lambda: None,
             stopping=lambda: None,

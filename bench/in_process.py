@@ -15,7 +15,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from functools import wraps
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -126,24 +127,19 @@ def _cases(directory: Path) -> dict[str, Callable[[], object]]:
     deploy.set_up_logging(conf)
     settings = config.read_settings(conf)
     db = deploy.open_prepared(settings)
-    idle = {"show_provider": _do_nothing, "replace_inventories": _do_nothing}
-    operations = tuple(
-        replace(operation, handler=idle.get(operation.name, operation.handler))
-        for operation in PLACEMENT.operations
-    )
-    without_handlers = (replace(PLACEMENT, operations=operations),)
     slow_clients = SlowClients(60)
 
     def served(application: WSGIApplication) -> WSGIApplication:
         return for_granian(application, slow_clients)
 
     whole = served(create_app(settings, db, Index(db)))
-    idle_app = served(create_app(settings, db, Index(db), namespaces=without_handlers))
-    keystone = served(
-        create_app(
-            settings, db, Index(db), namespaces=without_handlers, authentication=_as_keystone
-        )
-    )
+    for operation in PLACEMENT.operations:
+        if operation.name in ("show_provider", "replace_inventories"):
+            module, _, name = str(operation.handler).partition(":")
+            handlers = import_module(f"berth.api.{module}")
+            setattr(handlers, name, _idle(getattr(handlers, name)))
+    idle_app = served(create_app(settings, db, Index(db)))
+    keystone = served(create_app(settings, db, Index(db), authentication=_as_keystone))
     _create_provider(whole)
     spare_collections()
     inventories = f"{_PROVIDER}/inventories"
@@ -215,11 +211,14 @@ def _nothing(environ: WSGIEnvironment, start_response: StartResponse) -> Iterabl
     return [b"{}"]
 
 
-def _do_nothing(services: object, request: object, response: Any, *parameters: str) -> None:
-    """The handler that does nothing."""
-    response.status = "200 OK"
-    response.set_header("content-type", "application/json")
-    response.data = b"{}"
+def _idle(handler: Callable[..., object]) -> Callable[..., bytes]:
+    """A handler that does nothing, with what another declares."""
+
+    @wraps(handler)
+    def idle(*_: object, **__: object) -> bytes:
+        return b"{}"
+
+    return idle
 
 
 def _as_keystone(application: WSGIApplication) -> WSGIApplication:

@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
-from berth.api.allocation_candidates import FORMS, decode
+from berth.api.placement.allocation_candidates import FORMS
+from berth.api.placement.candidates_query import decode
 from berth.candidates import SearchSettings, find_candidates
 from berth.edge.server import workers
 from berth.index import Index, Snapshot
@@ -80,12 +81,12 @@ def _forgetful(snapshot: Snapshot, memory: Memory) -> Snapshot:
 
 
 def _measured(prepare: Callable[[], Snapshot], query: str, minor: int, seconds: float) -> Result:
-    wanted, form = decode(unquote(query), minor), FORMS.at(minor)
+    question, form = decode(unquote(query), minor).question, FORMS.at(minor)
     rng = random.Random(0)
 
     def answer(snapshot: Snapshot) -> Iterator[bytes]:
         """The pieces of an answer, which an earlier berth gives in one."""
-        found = find_candidates(snapshot, wanted, settings=SearchSettings(), form=form, rng=rng)
+        found = find_candidates(snapshot, question, settings=SearchSettings(), form=form, rng=rng)
         return iter((found,) if isinstance(found, bytes) else found)
 
     digest, size = hashlib.sha256(), 0

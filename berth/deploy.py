@@ -33,8 +33,9 @@ from berth.edge.app import create_app
 from berth.edge.audit_log import AuditLog
 from berth.edge.audit_log import open_file as open_audit_file
 from berth.edge.auth.htpasswd import parse_users
+from berth.edge.auth.identity import KeystoneUnavailable
 from berth.edge.auth.keystone import ask_keystone
-from berth.edge.auth.token_file import parse_tokens
+from berth.edge.auth.tokens import parse_tokens
 from berth.edge.auth.watched_file import read_credentials
 from berth.edge.lease_sweeps import sweep_leases
 from berth.edge.log_setup import set_up_logging as set_up_logging
@@ -121,7 +122,7 @@ def load_application(
         conf.log_opt_values(LOG, logging.DEBUG)
     check_supported(settings, authentication=authentication)
     if recount:
-        warn_of_unknown_options(conf)
+        _warn_of_unknown_options(conf)
     db = open_prepared(settings, recount=recount)
     index = Index(db)
     audit_log = _audit_log(settings, index)
@@ -139,8 +140,27 @@ def load_application(
     return application
 
 
-def warn_of_unknown_options(conf: cfg.ConfigOpts) -> None:
-    """Log each option and section that nothing reads; one process of a service does this."""
+def check_before_serving(settings: Settings) -> None:
+    """Find mistakes in the configuration before a process serves; log what nothing reads.
+
+    Raises:
+        NotInThisRelease: Keystone without its middleware.
+        ConfigurationError: an option is wrong, or a file that it names cannot be used.
+    """
+    check_supported(settings)
+    _warn_of_unknown_options(settings.conf)
+    check_policy(settings.conf)
+    probes.healthcheck(settings.conf)
+    if settings.audit_log is not None:
+        open_audit_file(settings.audit_log).close()
+    # Keystone may start later than berth; clients get 503 until then.
+    with contextlib.suppress(KeystoneUnavailable):
+        check_keystone(settings)
+    if credentials := credentials_of(settings):
+        credentials.count()
+
+
+def _warn_of_unknown_options(conf: cfg.ConfigOpts) -> None:
     for sentence in unknown_options(conf):
         LOG.warning("%s", sentence)
 
@@ -173,25 +193,6 @@ def check_keystone(settings: Settings) -> None:
         ask_keystone(settings.conf)
 
 
-def check_health(settings: Settings) -> None:
-    """Set up the health check once, to find mistakes in its options before berth serves.
-
-    Raises:
-        ConfigurationError: an option of `[healthcheck]` is wrong.
-    """
-    probes.healthcheck(settings.conf)
-
-
-def check_audit_log(settings: Settings) -> None:
-    """Open the audit log once, if there is one, to find mistakes before berth serves.
-
-    Raises:
-        ConfigurationError: it cannot be written.
-    """
-    if settings.audit_log is not None:
-        open_audit_file(settings.audit_log).close()
-
-
 def credentials_of(settings: Settings) -> Credentials | None:
     """The file of users or tokens; None if the authentication has none."""
     match settings.auth_strategy:
@@ -201,16 +202,6 @@ def credentials_of(settings: Settings) -> Credentials | None:
             return Credentials(settings.token_file, "berth token create", parse_tokens)
         case _:
             return None
-
-
-def check_credentials(settings: Settings) -> None:
-    """Read the file of users or tokens, if the authentication has one.
-
-    Raises:
-        ConfigurationError: it cannot be read or parsed.
-    """
-    if credentials := credentials_of(settings):
-        credentials.count()
 
 
 def is_absent(settings: Settings) -> bool:
@@ -284,14 +275,7 @@ def open_prepared(settings: Settings, *, recount: bool = True) -> Database:
     if not recount and path is not None and not path.exists():
         # The other workers have the removed file open; this one would serve an empty fleet.
         raise DatabaseUnavailable(f"The database file {path} no longer exists")
-    db = open_store(settings, answer_s_max=_ANSWER_S_MAX)
-    _warn_about_replica(settings.database)
-    try:
-        _patiently(db, settings.database, lambda: _prepare(db, settings, recount=recount))
-    except BaseException:
-        db.dispose()
-        raise
-    return db
+    return _opened(settings, lambda db: _prepare(db, settings, recount=recount))
 
 
 def _prepare(db: Database, settings: Settings, *, recount: bool) -> None:
@@ -328,7 +312,7 @@ def _prepare(db: Database, settings: Settings, *, recount: bool) -> None:
 def _limits_of(db: Database) -> list[str]:
     """A sentence for each text that the database cannot store, and each counter near its end."""
     odd = schema.odd_texts(db)
-    return [*(f"{each.sentence}; {each.cure}" for each in odd), *schema.used_up(db)]
+    return [*(f"{each.sentence}; {each.advice}" for each in odd), *schema.used_up(db)]
 
 
 def open_read_only(settings: Settings) -> Database:
@@ -338,10 +322,22 @@ def open_read_only(settings: Settings) -> Database:
         SchemaNotReady: it does not have this release's schema, or has none.
         DatabaseUnavailable: it cannot be reached.
     """
-    db = open_store(settings, answer_s_max=_ANSWER_S_MAX, read_only=True)
-    _warn_about_replica(settings.database)
+    database = settings.database
+    return _opened(settings, lambda db: _refuse_other_schema(db, database), read_only=True)
+
+
+def _opened(
+    settings: Settings, prepare: Callable[[Database], None], *, read_only: bool = False
+) -> Database:
+    """Open the configured database to serve it, and prepare it once it can be reached."""
+    db = open_store(settings, answer_s_max=_ANSWER_S_MAX, read_only=read_only)
+    if settings.database.slave_connection is not None:
+        LOG.warning(
+            "[placement_database]slave_connection is ignored: a replica that lags would return "
+            "data older than what berth has confirmed"
+        )
     try:
-        _patiently(db, settings.database, lambda: _refuse_other_schema(db, settings.database))
+        _patiently(db, settings.database, lambda: prepare(db))
     except BaseException:
         db.dispose()
         raise
@@ -353,14 +349,6 @@ def _refuse_other_schema(db: Database, database: DatabaseSettings) -> None:
         raise SchemaNotReady(
             f"cannot serve the database {database.masked_url}: "
             f"{schema.why_not_current(schema.versions_of(db))}"
-        )
-
-
-def _warn_about_replica(database: DatabaseSettings) -> None:
-    if database.slave_connection is not None:
-        LOG.warning(
-            "[placement_database]slave_connection is ignored: a replica that lags would return "
-            "data older than what berth has confirmed"
         )
 
 

@@ -39,7 +39,7 @@ with needs_service():
     from oslo_config import cfg
 
     from berth import deploy
-    from berth.api.paths import kind_of
+    from berth.api.paths import match_of
     from berth.config import read_settings
     from berth.config.options import register_opts
 
@@ -158,7 +158,7 @@ class WSGITransport(requests.adapters.BaseAdapter):
         if self._closed:
             raise RuntimeError("the PlacementDirect that this client belongs to is closed")
         environ = self._environ(request)
-        if self._read_only and not kind_of(environ).is_read:
+        if self._read_only and not match_of(environ).kind.is_read:
             raise ReadOnly(f"{request.method} {request.url}: this PlacementDirect is read-only")
         head: dict[str, Any] = {}
         body = io.BytesIO()

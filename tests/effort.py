@@ -2,9 +2,8 @@
 """A pytest plugin: how much the tests try, and how a run is repeated.
 
 With BERTH_EFFORT=4, as in `make proof`, everything that can be enumerated is tried, and four times
-as many random cases as with 1; `.ci/run` tries half of them. `make test` tries a fifth, and leaves
-out the tests that are marked `thorough`: those that take long, and whose rule a shorter test knows
-too.
+as many random cases as with 1, the effort of `.ci/run`. `make test` tries a fifth, and leaves out
+the tests that are marked `thorough`: those that take long, and whose rule a shorter test knows too.
 """
 
 from __future__ import annotations
@@ -33,11 +32,8 @@ SEED: Final = _seed()
 
 EFFORT: Final = float(os.environ.get("BERTH_EFFORT", "1"))
 
-#: Why a run of little effort skips a case.
-LEFT_OUT: Final = "a run with BERTH_EFFORT below 1 tries a third of these, others each time"
-
 #: Why a run of little effort skips a test.
-THOROUGH: Final = "thorough: `.ci/run` runs it, and so does BERTH_EFFORT=0.5"
+THOROUGH: Final = "thorough: `.ci/run` runs it, and so does BERTH_EFFORT=1"
 
 #: Where all tests are thorough: they start services, browsers or other programs, one after the
 #: other, or enumerate what may happen at each step.
@@ -85,12 +81,12 @@ _PLACES: Final = (
 )
 
 #: The effort from which on the thorough tests run.
-_THOROUGH_FROM: Final = 0.5
+_THOROUGH_FROM: Final = 1
 
 #: The effort from which on nothing is left to chance that can be enumerated.
 _FULL: Final = 4
 
-#: Otherwise one of so many is tried; with less than the usual effort, one of so many that are long.
+#: Otherwise one of so many is tried; with little effort, one of so many that are long.
 _SHARE: Final = 4
 _SHARE_OF_LONG: Final = 3
 
@@ -150,16 +146,15 @@ def some_of(everything: Sequence[T], label: str) -> list[T]:
     return _sample(everything, label, _SHARE)
 
 
-def is_left_out(everything: Sequence[T], case: T, label: str) -> bool:
-    """Whether a run of less than the usual effort leaves out one of several cases, each of which
-    starts servers and many commands: it tries a third of them, others in each run.
+def few_of(everything: Sequence[T], label: str) -> list[T]:
+    """All of a list in a usual run; in one of little effort a third, others in each run.
 
     Args:
-        label: of the test, so that each leaves out others.
+        label: of the test, so that each tries others.
     """
-    if EFFORT >= 1:
-        return False
-    return case not in _sample(everything, label, _SHARE_OF_LONG)
+    if has_thorough():
+        return list(everything)
+    return _sample(everything, label, _SHARE_OF_LONG)
 
 
 def _sample(everything: Sequence[T], label: str, share: int) -> list[T]:

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 import pytest
 from _pytest.mark import ParameterSet
 
-from tests.effort import has_thorough, is_left_out
+from tests.effort import few_of, has_thorough
 from tests.servers.binaries import why_missing
 
 pytest_plugins = ["tests.servers.fixtures"]
@@ -159,8 +159,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def _some_servers(names: list[str], test: str) -> list[str]:
     """A file, and of the servers one in a run of little effort."""
-    servers = [name for name in names if name != "sqlite"]
-    return [name for name in names if name not in servers or not is_left_out(servers, name, test)]
+    servers = few_of([name for name in names if name != "sqlite"], test)
+    return [name for name in names if name == "sqlite" or name in servers]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from berth.api.namespaces import BERTH, NAMESPACES, PLACEMENT
 from berth.api.operation import Namespace
-from berth.api.routes import routes_of
+from berth.api.paths import routes_of
 
 #: Every microversion, oldest first.
 VERSIONS = [f"1.{minor}" for minor in range(40)]

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from sqlalchemy import select
 
 from berth.model.errors import ProviderNotFound
-from berth.model.filters import ProviderFilters
 from berth.model.ids import AggregateUUID, ProviderUUID
 from berth.model.inventory import Inventory
-from berth.model.provider import Provider
-from berth.store.aggregate_spellings import canonical
+from berth.model.provider import Provider, ProviderFilters
+from berth.store.aggregates import canonical
 from berth.store.engine.database import Database
 from berth.store.engine.tables import (
     berth_usages,

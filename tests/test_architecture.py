@@ -39,9 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "direct": {"api", "config", "deploy", "extras"},
     # By way of the API only, over HTTP or handed a client of `direct`.
     "hosts": {"model"},
-    # Its former name.
-    "compute": {"hosts"},
-    "client": {"hosts"},
+    "client": {"hosts", "model"},
     "cli": {
         "model",
         "pasted",
@@ -70,7 +68,7 @@ BELONGS_TO: dict[str, set[str]] = {
     "sqlite3": {"store"},
     "jsonschema": {"api"},
     "fastjsonschema": {"api"},
-    "msgspec": {"api", "edge", "candidates", "hosts", "index"},
+    "msgspec": {"model", "api", "edge", "candidates", "hosts", "index"},
     "numpy": {"candidates", "index", "upkeep"},
     "pynvml": {"hosts"},
     "bcrypt": {"edge"},
@@ -342,6 +340,22 @@ def test_sql_stays_in_the_store() -> None:
     assert not strays, "\n".join(strays)
 
 
+#: Who may convert to structs: what lets msgspec read their annotations first.
+CONVERTS_TO_STRUCTS = {"berth.model.structs", "berth.hosts.validation"}
+
+
+def test_no_thread_is_the_first_to_convert_to_a_struct() -> None:
+    """Others go through `berth.model.structs`, whose description says why."""
+    strays = [
+        f"{module.at(line)} calls {name}"
+        for module in modules_outside(set())
+        if module.dotted not in CONVERTS_TO_STRUCTS
+        for line, name in module.calls()
+        if name == "msgspec.convert"
+    ]
+    assert not strays, "\n".join(strays)
+
+
 #: Who else may use the connection of a transaction: what looks at tables.
 USES_CONNECTIONS = {"berth.store.versions"}
 
@@ -361,7 +375,7 @@ def test_the_store_sends_its_statements_through_tx() -> None:
 
 #: What prints or asks, and the modules that may call it: they escape a client's text.
 _DOORS = ("click.echo", "click.secho", "click.confirm", "click.prompt", "print", "Console")
-_DOORKEEPERS = ("output", "columns", "terminal", "progress")
+_DOORKEEPERS = ("output", "columns", "tree_drawing", "progress")
 
 
 def test_commands_print_through_one_door() -> None:

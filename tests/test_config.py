@@ -171,7 +171,6 @@ def test_a_file_of_the_original_is_read_as_it_stands(home: Path) -> None:
     assert settings.database.url == "sqlite:////srv/placement.db?a=1&b=2"
     assert settings.database.sqlite_synchronous is False
     assert settings.database.max_pool_size == 7
-    assert settings.optimize_for_wide_provider_trees is True
     assert settings.enable_proxy_headers_parsing is True
     assert settings.conf.oslo_policy.enforce_new_defaults is False
 

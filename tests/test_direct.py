@@ -86,6 +86,10 @@ def test_it_can_be_opened_read_only(make_conf: MakeConf) -> None:
         with pytest.raises(RuntimeError, match="read-only"):
             client.post("/berth/v1/place", json={})
         assert client.post("/berth/v1/place?dry_run=true", json={}).status_code == 400
+        for path in ("trees/cn1", "drains/cn1"):
+            with pytest.raises(RuntimeError, match="read-only"):
+                client.put(f"/berth/v1/{path}", json={})
+            assert client.put(f"/berth/v1/{path}?dry_run=true", json={}).status_code == 400
         assert names(client) == {"cn1"}
 
 

@@ -3,10 +3,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.serving import wait_until
+from tests.servers.family import family_of
 from tools.plant import FAULTS, ROOT, Fault, find, read_faults, why_not
 
 MODULE = """\
@@ -67,6 +73,10 @@ def test_every_fault_applies() -> None:
         (fault("free <= wanted", ""), "module.py has its text 0 times, not once"),
         (fault("return", "yield"), "module.py has its text 3 times, not once"),
         (fault("return True\nreturn", ""), "module.py has its lines 0 times, not once"),
+        (
+            fault("total - used", "total -"),
+            "with the fault planted, module.py is not valid Python (line 8)",
+        ),
         (fault("total - used", "total"), "no test is named for it"),
         (fault("total - used", "total", "test_nothing.py"), "there is no test_nothing.py"),
         (fault("total - used", "total", "test_module.py::test_a"), "test_module.py has no test_a"),
@@ -101,3 +111,24 @@ def test_the_test_that_finds_a_fault_is_told(
     outcome = find(planted, checkout, named_only=False, jobs=1)
     assert (outcome.found_by, outcome.by_named) == (found_by, by_named)
     assert (checkout / "module.py").read_text() == MODULE
+
+
+def test_a_run_that_is_interrupted_leaves_no_copy(tmp_path: Path) -> None:
+    """While tests run: they are ended, the copies of the checkout are removed, and one word says
+    it."""
+    run = subprocess.Popen(
+        [sys.executable, "tools/plant.py", "--jobs", "2", "--sample", "2"],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with run:
+        wait_until(lambda: any(tmp_path.glob("berth-plant-*/1/tests")), "the copies")
+        wait_until(lambda: len(family_of(run.pid)) > 2, "the tests to begin")
+        run.send_signal(signal.SIGTERM)
+        assert run.stderr is not None
+        assert run.stderr.read() == "interrupted\n"
+        assert run.wait(60) == 1
+    assert list(tmp_path.glob("berth-plant-*")) == []

@@ -13,17 +13,14 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, insert, select
 
-from berth.model.drain import DrainName, Effect
-from berth.model.flavor import Flavor, FlavorName
 from berth.model.ids import AggregateUUID, ProviderUUID
-from berth.store.drains import put_drain
+from berth.model.named import DrainName, Effect, Flavor, FlavorName
 from berth.store.engine import tables
 from berth.store.engine.database import Database
-from berth.store.flavors import put_flavor
-from berth.store.labels import replace_labels
-from berth.store.project_counts import fill_project_usages
+from berth.store.named import put_drain, put_flavor, replace_labels
 from berth.store.resource_classes import ensure_resource_class
 from berth.store.traits import create_trait
+from berth.store.usages import fill_project_usages
 from tests.worlds import (
     World,
     aggregate_uuid,

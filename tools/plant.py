@@ -28,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -127,9 +127,15 @@ def read_faults(folder: Path) -> list[Fault]:
 def why_not(fault: Fault, root: Path) -> str:
     """Why a fault does not apply to a checkout; empty if it does."""
     try:
-        fault.plant((root / fault.file).read_text())
+        text = fault.plant((root / fault.file).read_text())
     except (OSError, ValueError) as error:
         return str(error)
+    if fault.file.endswith(".py"):
+        try:
+            compile(text, fault.file, "exec", dont_inherit=True)
+        except SyntaxError as error:
+            # Every test would find it.
+            return f"with the fault planted, {fault.file} is not valid Python (line {error.lineno})"
     if not fault.tests and not fault.equivalent:
         return "no test is named for it"
     for test in fault.tests:
@@ -185,7 +191,7 @@ def _first_failure(copy: Path, arguments: Sequence[str], seconds_max: int) -> st
         try:
             output, _ = tests.communicate(timeout=seconds_max)
         except subprocess.TimeoutExpired:
-            _end(tests)
+            _end(tests, tests.communicate)
             return f"a test that hung for {seconds_max} s"
         finally:
             _under_way.discard(tests)
@@ -199,14 +205,19 @@ def _first_failure(copy: Path, arguments: Sequence[str], seconds_max: int) -> st
     raise RuntimeError(f"pytest ended with {tests.returncode}:\n{output[-2000:]}")
 
 
-def _end(tests: subprocess.Popen[str]) -> None:
-    """End a run of tests as Ctrl-C does, which stops the servers that it has started."""
+def _end(tests: subprocess.Popen[str], wait: Callable[..., object]) -> None:
+    """End a run of tests as Ctrl-C does, which stops the servers that it has started.
+
+    Args:
+        wait: of the process: `communicate` in the thread that reads its output, and `wait` in any
+            other, because only one thread can read it.
+    """
     with suppress(ProcessLookupError):
         os.killpg(tests.pid, signal.SIGINT)
-    try:
-        tests.communicate(timeout=_END_SECONDS_MAX)
-    except subprocess.TimeoutExpired:
-        os.killpg(tests.pid, signal.SIGKILL)
+        try:
+            wait(timeout=_END_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            os.killpg(tests.pid, signal.SIGKILL)
 
 
 @contextmanager
@@ -304,11 +315,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             for tests in list(_under_way):
-                _end(tests)
+                _end(tests, tests.wait)
             raise
     print(_report(outcomes))
     return not all(outcome.found_by and outcome.by_named for outcome in outcomes)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("interrupted")

@@ -9,7 +9,7 @@ from typing import Final
 ROUTE: Final = "berth.route"
 #: Its value if a request was refused earlier, or if no route matches its path.
 NO_ROUTE: Final = "none"
-#: Set by `berth.edge.request_log`: the context, in which `berth.edge.auth.identity.identify` notes
+#: Set by `berth.edge.layers`: the context, in which `berth.edge.auth.identity.identify` notes
 #: who sent the request.
 CONTEXT: Final = "berth.context"
 #: Set by `berth.edge.auth` if the caller is bound to a host: the name or the UUID of its root.
@@ -21,8 +21,8 @@ BODY: Final = "berth.body"
 PLACE: Final = "berth.place"
 #: Set for requests that have searched for long, and may have freed much memory.
 WORKED_LONG: Final = "berth.worked_long"
-#: Set by `berth.api.paths`: what kind of request it is.
-KIND: Final = "berth.kind"
+#: Set by `berth.api.paths`: the route and the kind of the request.
+MATCH: Final = "berth.match"
 #: Set by `berth.edge.admission`: when the request came to its queue, by `time.monotonic`.
 ARRIVED: Final = "berth.arrived"
 #: May be set by the server: a function that returns whether the client has disconnected; absent if

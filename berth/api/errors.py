@@ -9,7 +9,7 @@ berth's hint follows on the same line, because command line clients show only th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from http import HTTPStatus
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from berth.api import media_types
+from berth.api.environ import CONTEXT, MATCH
 from berth.model import errors as model
 from berth.model import own_errors as own
 from berth.model.ids import parse_uuid_lax
@@ -55,11 +56,8 @@ MESSAGE_LENGTH_MAX = 4000
 #: next response, but the content type that it would have had.
 NOTHING_FOR_HEAD = ("text/html; charset=UTF-8", b"")
 
-#: Keys in the WSGI environment of what error bodies show.
-REQUEST_ID = "berth.request_id"
+#: Key in the WSGI environment of the microversion, which error bodies depend on.
 MICROVERSION = "berth.microversion"
-#: Key of the error codes of the request's namespace; absent for Placement's.
-ERROR_CODES = "berth.error_codes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,15 +305,17 @@ def detail_of(refused: Refused, environ: WSGIEnvironment) -> str:
 
 def send(
     refused: Refused,
-    rendered: tuple[str, bytes],
     environ: WSGIEnvironment,
     start_response: StartResponse,
+    *,
+    form: Callable[[Refused, WSGIEnvironment], tuple[str, bytes]] = render,
 ) -> Iterable[bytes]:
-    """Send a rendered refusal from a layer in front of the application.
+    """Send a refusal from a layer in front of the application.
 
     The response to HEAD has no body: see `NOTHING_FOR_HEAD`.
     """
-    content_type, body = NOTHING_FOR_HEAD if environ["REQUEST_METHOD"] == "HEAD" else rendered
+    is_head = environ["REQUEST_METHOD"] == "HEAD"
+    content_type, body = NOTHING_FOR_HEAD if is_head else form(refused, environ)
     headers = [
         ("content-type", content_type),
         ("content-length", str(len(body))),
@@ -330,13 +330,25 @@ def _as_json(refused: Refused, title: str, detail: str, environ: WSGIEnvironment
         "status": refused.status,
         "title": title,
         "detail": detail,
-        "request_id": environ.get(REQUEST_ID),
+        "request_id": request_id_of(environ),
         **refused.facts,
     }
-    codes: ErrorCodes = environ.get(ERROR_CODES, PLACEMENT_CODES)
+    codes = _codes_of(environ)
     if environ.get(MICROVERSION, 0) >= codes.since:
         error["code"] = codes.spell(refused.code, refused.status)
     return msgspec.json.encode({"errors": [error], **refused.beside})
+
+
+def request_id_of(environ: WSGIEnvironment) -> str | None:
+    """The id of a request; None if no layer has given it one."""
+    return getattr(environ.get(CONTEXT), "request_id", None)
+
+
+def _codes_of(environ: WSGIEnvironment) -> ErrorCodes:
+    """The error codes of the namespace of a request."""
+    match = environ.get(MATCH)
+    codes: ErrorCodes = PLACEMENT_CODES if match is None else match.route.namespace.codes
+    return codes
 
 
 def _as_html(heading: str, refused: Refused, environ: WSGIEnvironment) -> bytes:
@@ -370,7 +382,7 @@ def _as_in_path(message: str, environ: WSGIEnvironment) -> str:
     COMPAT: a uuid in the client's spelling, and anything else byte by byte, `é` as `Ã©`. Namespaces
     other than Placement's leave names as they are.
     """
-    if ERROR_CODES in environ:
+    if _codes_of(environ) is not PLACEMENT_CODES:
         return message
     for sent in environ.get("PATH_INFO", "").split("/"):
         known_as = sent.encode("latin-1").decode("utf-8", "replace")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parsers of query values: amounts, traits, aggregates.
+"""Query parameters that providers and candidates share, with the parsers of their values: amounts,
+traits, aggregates.
 
-`GET /resource_providers` and `GET /allocation_candidates` share them. Each parser takes
-one value and refuses a malformed one with 400; the layers below check that names exist.
+Each parser takes one value and refuses a malformed one with 400; the layers below check that names
+exist.
 Source: spec/rest-api.md 4.1 and spec/allocation-candidates.md 2.
 """
 
@@ -11,7 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from berth.api.contract import Parameter, always
 from berth.api.errors import Refused
+from berth.api.examples import AGGREGATE, PROVIDER
+from berth.api.microversion import ByMicroversion
 from berth.api.schema import QUERY
 from berth.model.ids import AggregateUUID, parse_uuid_lax
 
@@ -19,6 +23,68 @@ FORBIDDEN_TRAITS_SINCE = 22
 REPEATED_MEMBER_OF_SINCE = 24
 FORBIDDEN_MEMBER_OF_SINCE = 32
 ANY_TRAITS_SINCE = 39
+
+_UUID = "[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_NAME = "[A-Z0-9_]+"
+_AMOUNT = f"{_NAME}:[1-9][0-9]*"
+
+
+def list_pattern(item: str) -> str:
+    """Comma-separated items."""
+    return f"{item}(,{item})*"
+
+
+_TRAITS = f"^{list_pattern(_NAME)}$"
+#: A list of traits without `in:`.
+TRAITS_OR_FORBIDDEN = f"^{list_pattern(f'!?{_NAME}')}$"
+_ANY_TRAITS = f"^(in:{list_pattern(_NAME)}|{list_pattern(f'!?{_NAME}')})$"
+
+RESOURCES = Parameter(
+    name="resources",
+    means="Amounts of resource classes, `CLASS:AMOUNT,...`; providers must have all of them free.",
+    example="VCPU:2,MEMORY_MB:4096",
+    pattern=always(f"^{list_pattern(_AMOUNT)}$"),
+)
+REQUIRED = Parameter(
+    name="required",
+    means={
+        0: "Required traits, `TRAIT,...`.",
+        FORBIDDEN_TRAITS_SINCE: "`!TRAIT` excludes a trait.",
+        ANY_TRAITS_SINCE: "`in:TRAIT,...` requires any of these traits. "
+        "If repeated, providers must match all.",
+    },
+    example="HW_CPU_X86_AVX2",
+    pattern=ByMicroversion(
+        {
+            0: _TRAITS,
+            FORBIDDEN_TRAITS_SINCE: TRAITS_OR_FORBIDDEN,
+            ANY_TRAITS_SINCE: _ANY_TRAITS,
+        }
+    ),
+    repeats_since=ANY_TRAITS_SINCE,
+)
+MEMBER_OF = Parameter(
+    name="member_of",
+    means={
+        0: "Only members of this aggregate, or of any aggregate in `in:UUID,...`.",
+        FORBIDDEN_MEMBER_OF_SINCE: "A leading `!` excludes members.",
+        REPEATED_MEMBER_OF_SINCE: "If repeated, providers must match all.",
+    },
+    example=AGGREGATE,
+    pattern=ByMicroversion(
+        {
+            0: f"^({_UUID}|in:{list_pattern(_UUID)})$",
+            FORBIDDEN_MEMBER_OF_SINCE: f"^!?({_UUID}|in:{list_pattern(_UUID)})$",
+        }
+    ),
+    repeats_since=REPEATED_MEMBER_OF_SINCE,
+)
+IN_TREE = Parameter(
+    name="in_tree",
+    means="Only providers in the same tree as this provider.",
+    example=PROVIDER,
+    pattern=always(f"^{_UUID}$"),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,17 +13,20 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from berth.api.paths import consumer_uuid, provider_uuid
 from berth.candidates.question import Question
 from berth.candidates.references import References
 from berth.index import Index, Snapshot
-from berth.index.drained import named_by
-from berth.index.named import named_provider
+from berth.index.draining import named_by
+from berth.index.providers import named_provider
 from berth.index.snapshot import Location, unpacked
 from berth.model.consumer import ConsumerWrite
-from berth.model.drain import DrainName
 from berth.model.errors import DuplicateProviderName, DuplicateProviderUUID
+from berth.model.explanation import Explanation
 from berth.model.ids import AggregateUUID, ConsumerUUID
+from berth.model.named import DrainName
 from berth.model.own_errors import NotOfHost, OutsideHost
 from berth.store import consumer_lists
 from berth.store.allocations import consumer_allocations, held_by
@@ -109,12 +112,14 @@ class HostRights:
                 wanted = f'"host": {{"in": ["{self.host}"]}}'
                 raise NotOfHost(self.host, f"Restrict the request: {wanted}.")
 
-    def only_own(self, explanation: dict[str, Any]) -> dict[str, Any]:
+    def only_own(self, explanation: Explanation) -> Explanation:
         """An explanation without what it says of other hosts."""
-        snapshot = self.index.snapshot()
-        own = References(snapshot).provider(self.host)
-        near = [each for each in explanation.get("nearest", ()) if each["host"]["uuid"] == own]
-        return {**explanation, "nearest": near} if "nearest" in explanation else explanation
+        own = References(self.index.snapshot()).provider(self.host)
+        near = explanation.nearest or ()
+        return replace(
+            explanation,
+            nearest=explanation.nearest and [each for each in near if each.host.uuid == own],
+        )
 
     def aggregates(self, references: Sequence[str]) -> frozenset[AggregateUUID] | None:
         """The aggregates of [berth]agent_aggregates; None for all."""
@@ -203,7 +208,7 @@ def _listed(rights: HostRights, query: Mapping[str, str], *parameters: str) -> N
 
 def _drain(rights: HostRights, query: Mapping[str, str], name: str) -> None:
     snapshot = rights.index.snapshot()
-    drain = snapshot.names.drains.get(DrainName(name))
+    drain = snapshot.names.records.drains.get(DrainName(name))
     if drain is not None:
         rights.check_places(snapshot, named_by(snapshot, drain.id))
 
@@ -217,56 +222,70 @@ CHECKS: Final[Mapping[str, Check]] = {
     **_for_each(
         _any,
         """
-        providers:list_providers providers:create_provider
-        allocations:manage_allocations reshaper:reshape
-        traits:list_traits traits:show_trait traits:ensure_trait
-        resource_classes:list_resource_classes resource_classes:show_resource_class
-        resource_classes:create_resource_class resource_classes:ensure_resource_class
+        placement.providers:list_providers placement.providers:create_provider
+        placement.allocations:manage_allocations placement.allocations:reshape
+        placement.traits:list_traits placement.traits:show_trait
+        placement.traits:ensure_trait placement.resource_classes:list_resource_classes
+        placement.resource_classes:show_resource_class
+        placement.resource_classes:create_resource_class
+        placement.resource_classes:ensure_resource_class
         berth_v1.aggregates:list_aggregates berth_v1.aggregates:show_aggregate
         berth_v1.candidates:find_candidates berth_v1.explain:explain_request
         berth_v1.capacity:count_capacity berth_v1.place:place
-        berth_v1.permissions:show_permissions
+        berth_v1.service:show_permissions
         """,
     ),
     **_for_each(
         _read_provider,
         """
-        providers:show_provider inventories:list_inventories inventories:show_inventory
-        traits:list_provider_traits aggregates:list_aggregates usages:show_provider_usages
-        allocations:list_provider_allocations
+        placement.providers:show_provider placement.inventories:list_inventories
+        placement.inventories:show_inventory placement.traits:list_provider_traits
+        placement.aggregates:list_aggregates placement.usages:show_provider_usages
+        placement.allocations:list_provider_allocations
         """,
     ),
     **_for_each(
         _write_provider,
         """
-        providers:update_provider providers:delete_provider inventories:create_inventory
-        inventories:replace_inventories inventories:delete_inventories inventories:update_inventory
-        inventories:delete_inventory traits:replace_provider_traits traits:delete_provider_traits
-        aggregates:replace_aggregates
+        placement.providers:update_provider placement.providers:delete_provider
+        placement.inventories:create_inventory placement.inventories:replace_inventories
+        placement.inventories:delete_inventories placement.inventories:update_inventory
+        placement.inventories:delete_inventory placement.traits:replace_provider_traits
+        placement.traits:delete_provider_traits placement.aggregates:replace_aggregates
         """,
     ),
     **_for_each(_tree, "berth_v1.trees:show_tree berth_v1.trees:put_tree"),
     **_for_each(
         _read_consumer,
-        "allocations:show_allocations berth_v1.consumers:show_consumer "
-        "berth_v1.place:show_placement berth_v1.leases:show_lease",
+        """
+        placement.allocations:show_allocations berth_v1.consumers:show_consumer
+        berth_v1.place:show_placement berth_v1.leases:show_lease
+        """,
     ),
     **_for_each(
         _write_consumer,
-        "allocations:replace_allocations allocations:delete_allocations "
-        "berth_v1.consumers:release_consumer berth_v1.leases:put_lease berth_v1.leases:end_lease",
+        """
+        placement.allocations:replace_allocations placement.allocations:delete_allocations
+        berth_v1.consumers:release_consumer berth_v1.leases:put_lease berth_v1.leases:end_lease
+        """,
     ),
     **_for_each(
         _read_named,
-        "berth_v1.consumers:show_named_consumer berth_v1.place:show_placement_by_name",
+        """
+        berth_v1.consumers:show_named_consumer berth_v1.place:show_placement_by_name
+        """,
     ),
     **_for_each(
         _write_named,
-        "berth_v1.consumers:release_named_consumer berth_v1.consumers:claim_for_name",
+        """
+        berth_v1.consumers:release_named_consumer berth_v1.consumers:claim_for_name
+        """,
     ),
     **_for_each(_listed, "berth_v1.consumers:list_consumers berth_v1.drains:list_drains"),
     **_for_each(
         _drain,
-        "berth_v1.drains:show_drain berth_v1.drains:put_drain berth_v1.drains:delete_drain",
+        """
+        berth_v1.drains:show_drain berth_v1.drains:put_drain berth_v1.drains:delete_drain
+        """,
     ),
 }

@@ -18,7 +18,7 @@ VERSION_MAX = f"1.{MINOR_MAX}"
 SERVICE_TYPE = "placement"
 
 #: The headers as nearly every client sends them. PERF reading a header takes ten times as long.
-_USUAL: Final[Mapping[str | None, int]] = {
+USUAL_HEADERS: Final[Mapping[str | None, int]] = {
     None: 0,
     **{f"{SERVICE_TYPE} 1.{minor}": minor for minor in range(MINOR_MAX + 1)},
 }
@@ -59,7 +59,7 @@ def negotiate(header: str | None) -> int:
 
     Source: spec/rest-api.md 1.2; several lines of the header arrive joined by commas.
     """
-    usual = _USUAL.get(header)
+    usual = USUAL_HEADERS.get(header)
     if usual is not None:
         return usual
     asked = _version_in(header)

@@ -1,116 +1,80 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The API namespaces that berth serves: OpenStack Placement's, and its own."""
+"""The API namespaces that berth serves, OpenStack Placement's and its own, and the policy rules of
+their operations.
+
+Completing a rule's name imports this module, so it does not import oslo.policy.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
-from berth.api.operation import Namespace
-from berth.api.operations import (
-    aggregates,
-    allocation_candidates,
-    allocations,
-    inventories,
-    providers,
-    reshaper,
-    resource_classes,
-    service,
-    traits,
-    usages,
-)
-from berth.api.operations.berth_v1 import aggregates as berth_aggregates
-from berth.api.operations.berth_v1 import candidates as berth_candidates
-from berth.api.operations.berth_v1 import capacity as berth_capacity
-from berth.api.operations.berth_v1 import changes as berth_changes
-from berth.api.operations.berth_v1 import codes
-from berth.api.operations.berth_v1 import consumers as berth_consumers
-from berth.api.operations.berth_v1 import drains as berth_drains
-from berth.api.operations.berth_v1 import explain as berth_explain
-from berth.api.operations.berth_v1 import flavors as berth_flavors
-from berth.api.operations.berth_v1 import fleet as berth_fleet
-from berth.api.operations.berth_v1 import leases as berth_leases
-from berth.api.operations.berth_v1 import place as berth_place
-from berth.api.operations.berth_v1 import service as berth_service
-from berth.api.operations.berth_v1 import trees as berth_trees
+from berth.api.berth_v1 import codes
+from berth.api.berth_v1 import routes as berth
+from berth.api.operation import Namespace, Rule
+from berth.api.placement import routes as placement
 
 PLACEMENT: Final = Namespace(
     prefix="",
     title="Placement",
     summary="Track what every machine in a fleet offers, who uses it, and where more fits.",
-    tags={
-        service.TAG: "The service itself.",
-        providers.TAG: "Machines, parts of machines, and shared pools that provide resources.",
-        inventories.TAG: "Amounts of resource classes that a provider has.",
-        aggregates.TAG: "Groups of providers; an aggregate is only a UUID.",
-        traits.TAG: "Capabilities of a provider, without amounts.",
-        resource_classes.TAG: "Kinds of resources, such as VCPU.",
-        allocations.TAG: "Resources that a consumer uses.",
-        usages.TAG: "Sums of allocations.",
-        allocation_candidates.TAG: "Providers that can satisfy a request.",
-    },
-    operations=(
-        *service.OPERATIONS,
-        *providers.OPERATIONS,
-        *inventories.OPERATIONS,
-        *aggregates.OPERATIONS,
-        *traits.OF_PROVIDERS,
-        *usages.OF_PROVIDERS,
-        *allocations.OF_PROVIDERS,
-        *resource_classes.OPERATIONS,
-        *traits.OPERATIONS,
-        *allocations.OPERATIONS,
-        *allocation_candidates.OPERATIONS,
-        *usages.OPERATIONS,
-        *reshaper.OPERATIONS,
-    ),
+    tags=placement.TAGS,
+    operations=placement.OPERATIONS,
 )
 
 BERTH: Final = Namespace(
     prefix="/berth/v1",
     title="berth",
     summary="Questions about a fleet, and what only berth keeps of it.",
-    tags={
-        berth_service.TAG: "The API itself.",
-        berth_candidates.TAG: "Where a request fits, why it does not, and how many more do.",
-        berth_place.TAG: "Choose hosts and claim in one call.",
-        berth_aggregates.TAG: "Groups of providers, with labels such as names and zones.",
-        berth_fleet.TAG: "Every provider, and what changes.",
-        berth_consumers.TAG: "Who holds what.",
-        berth_leases.TAG: "When berth takes back what consumers hold.",
-        berth_flavors.TAG: "Requests with a name.",
-        berth_trees.TAG: "Whole trees of providers, read and written in one call.",
-        berth_drains.TAG: "Providers that get nothing new.",
-    },
-    operations=(
-        *berth_service.OPERATIONS,
-        *berth_aggregates.OPERATIONS,
-        *berth_consumers.OPERATIONS,
-        *berth_leases.OPERATIONS,
-        *berth_flavors.OPERATIONS,
-        *berth_drains.OPERATIONS,
-        *berth_trees.OPERATIONS,
-        *berth_fleet.OPERATIONS,
-        *berth_changes.OPERATIONS,
-        *berth_candidates.OPERATIONS,
-        *berth_explain.OPERATIONS,
-        *berth_capacity.OPERATIONS,
-        *berth_place.OPERATIONS,
-    ),
+    tags=berth.TAGS,
+    operations=berth.OPERATIONS,
     codes=codes.CODES,
-    version=berth_service.VERSION,
-    headers={"Berth-API": berth_service.VERSION},
-    query_reader="berth_v1.query:QueryReader",
+    version=berth.VERSION,
+    headers={"Berth-API": berth.VERSION},
+    query_reader="berth_v1.inputs:QueryReader",
 )
 
 NAMESPACES: Final = (PLACEMENT, BERTH)
 
+#: Guards the metrics, which are not part of the API.
+METRICS: Final = Rule(
+    "berth:metrics", "rule:admin_or_service_api or role:auditor", "Read the metrics."
+)
+METRICS_PATH: Final = "/metrics"
 
-def namespace_of(path: str, namespaces: Sequence[Namespace] = NAMESPACES) -> Namespace:
-    """The namespace of a path; Placement's if no other matches."""
-    for namespace in namespaces:
-        if namespace.prefix and (
-            path == namespace.prefix or path.startswith(f"{namespace.prefix}/")
-        ):
-            return namespace
-    return PLACEMENT
+#: The order of the rules of one resource in the sample.
+_VERBS: Final = ("manage", "list", "create", "show", "update", "delete")
+
+
+@dataclass(frozen=True, slots=True)
+class Guarding:
+    """A rule, and the requests that it guards."""
+
+    rule: Rule
+    #: Method and path template.
+    requests: tuple[tuple[str, str], ...]
+
+
+def guarding_rules() -> list[Guarding]:
+    """The rules that guard requests, in the order of the sample."""
+    requests: dict[Rule, list[tuple[str, str]]] = {}
+    for namespace in NAMESPACES:
+        for operation in namespace.operations:
+            request = operation.method, namespace.path_of(operation)
+            if operation.rule and request not in requests.setdefault(operation.rule, []):
+                requests[operation.rule].append(request)
+    requests[METRICS] = [("GET", METRICS_PATH)]
+    return [Guarding(rule, tuple(requests[rule])) for rule in _ordered(requests)]
+
+
+def _ordered(rules: Iterable[Rule]) -> Iterator[Rule]:
+    for _, of_resource in groupby(rules, lambda rule: rule.name.rpartition(":")[0]):
+        yield from sorted(of_resource, key=_rank)
+
+
+def _rank(rule: Rule) -> int:
+    verb = rule.name.rpartition(":")[2]
+    return _VERBS.index(verb) if verb in _VERBS else len(_VERBS)

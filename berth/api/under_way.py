@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from berth.api.errors import overloaded
-from berth.candidates.shared_pools import SharedPools
-from berth.index.overlay import Overlay
+from berth.candidates.place import SharedPools
+from berth.index.scenario import Overlay
 from berth.index.snapshot import Snapshot
 from berth.model.ids import ClassId, ProviderId
 

@@ -2,111 +2,151 @@
 """Assigning: from filtered trees to candidates, lazily, in batches.
 
 There are two enumerators. Where the demands have few combinations of choices, all are tried in all
-trees at once (`berth.candidates.assignments`); otherwise trees with the same options are walked
-together (`berth.candidates.walk`). `_Enumerators.of` is the one place that chooses; each of the two
-serves every order in which candidates can be wanted.
+trees at once (`assignments_of`); otherwise trees with the same options are walked together
+(`berth.candidates.walk`). `_Enumerators.of` is the one place that chooses; each of the two serves
+every order in which candidates can be wanted.
+
+Most fleets have few combinations: a flat host serves a request in one way, one with two NUMA nodes
+in a few. Structural rules are checked once for each assignment; a block of hosts then costs a few
+operations on whole arrays.
 """
 
 from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Iterable, Iterator
-from itertools import groupby, islice
-from operator import attrgetter
-from typing import Protocol
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice, product
+from math import prod
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
-from berth.candidates.assignments import Assignment, assignments_of
-from berth.candidates.batch import Batch
-from berth.candidates.masks import Rows
+from berth.candidates.batch import Batch, Duplicates
+from berth.candidates.conditions import Rows
 from berth.candidates.plan import Plan
-from berth.candidates.request import SearchSettings
-from berth.candidates.trees import FilteredTrees, UniformTrees
-from berth.candidates.uniform import split_by_options
-from berth.candidates.walk import Duplicates, walk
-from berth.index.aggregate_sets import Mask
+from berth.candidates.structural_rules import Structure, allows
+from berth.candidates.trees import FilteredTrees, UniformTrees, split_by_options
+from berth.candidates.walk import walk
+from berth.index.block import ROWS_MAX
+from berth.index.sets import Mask
 from berth.index.snapshot import Snapshot
 from berth.model.budget import Budget
+from berth.model.ids import ClassId
+
+#: More combinations than this are searched step by step instead.
+ASSIGNMENTS_MAX: Final = 64
+
+#: The positions of all rows of a block.
+_ALL: Final[Rows] = np.arange(ROWS_MAX)
 
 
-class PerTree:
-    """At most so many candidates of each tree.
-
-    Candidates that may be anchored elsewhere (`Batch.is_anchored`) are not counted, because their
-    host may be another tree.
+class Assignment(NamedTuple):
+    """One choice for every demand, which structure allows.
 
     Attributes:
-        left_out: whether there were more of any tree.
+        choices: for each demand of the plan.
+        tests: (query id, choice) of each different query.
+        sums: (choice, class, amount) of what several demands take together of one class.
     """
 
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.left_out = False
+    choices: tuple[int, ...]
+    tests: tuple[tuple[int, int], ...]
+    sums: tuple[tuple[int, ClassId, int], ...]
 
-    def among(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """The candidates of some batches, without those beyond the bound. Batches of the same trees
-        come one after another."""
-        for trees, several in groupby(batches, key=attrgetter("trees")):
-            counts = np.zeros(len(trees.rows), dtype=np.int64)
-            for batch in self.bounded(several, counts):
-                if len(batch.positions):
-                    yield batch
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        return 250 + 8 * len(self.choices) + 80 * len(self.tests) + 100 * len(self.sums)
 
-    def bounded(self, batches: Iterable[Batch], counts: Rows) -> Iterator[Batch]:
-        """`among` for batches of the same trees; a batch may be empty.
-
-        Args:
-            counts: how many candidates each of `Trees.rows` has had so far; these are added.
-        """
-        for batch in batches:
-            yield self._first(batch, counts) if batch.is_anchored else batch
-
-    def _first(self, batch: Batch, counts: Rows) -> Batch:
-        counts[batch.positions] += 1
-        is_among = counts[batch.positions] <= self.most
-        if is_among.all():
-            return batch
-        self.left_out = True
-        return batch.at(is_among)
+    def positions(self, trees: FilteredTrees) -> Rows:
+        """The rows in which this assignment is a candidate."""
+        alive: Mask | None = None
+        for query_id, choice in self.tests:
+            mask = trees.masks[query_id][choice]
+            if mask is not None:
+                alive = mask if alive is None else alive & mask
+        for choice, class_id, amount in self.sums:
+            # min_unit and step_size apply to each group alone, not to the sum.
+            enough = np.broadcast_to(trees.room(choice, class_id) >= amount, len(trees.rows))
+            alive = enough if alive is None else alive & enough
+        return _ALL[: len(trees.rows)] if alive is None else alive.nonzero()[0]
 
 
-def assign(
+def assignments_of(
+    snapshot: Snapshot, plan: Plan, trees: FilteredTrees
+) -> tuple[Assignment, ...] | None:
+    """All assignments of some trees, found once for each structure; None if there are too many to
+    try them all."""
+    key: Hashable = trees.scope, tuple([tuple(choices) for choices in trees.masks.values()])
+    if trees.serving:
+        key = key, trees.sharing_providers.structure(trees.serving)
+    memory, shape = snapshot.memory, trees.block.shape
+    assignments: tuple[Assignment, ...] | None = memory.get_for(shape, key)
+    if assignments is None:
+        options = [trees.masks[demand.query_id] for demand in plan.demands]
+        if prod(map(len, options)) > ASSIGNMENTS_MAX:
+            return None
+        structure = Structure(snapshot, trees)
+        assignments = tuple(
+            _assignment(plan, choices)
+            for choices in product(*options)
+            if allows(plan.rules, structure, [1 << choice for choice in choices])
+        )
+        memory.keep_for(shape, key, assignments, sum(each.size for each in assignments))
+    return assignments
+
+
+def _assignment(plan: Plan, choices: tuple[int, ...]) -> Assignment:
+    taken: dict[tuple[int, ClassId], list[int]] = {}
+    for demand, choice in zip(plan.demands, choices, strict=True):
+        for class_id, amount in demand.amounts:
+            taken.setdefault((choice, class_id), []).append(amount)
+    query_ids = [demand.query_id for demand in plan.demands]
+    return Assignment(
+        choices,
+        tuple(dict.fromkeys(zip(query_ids, choices, strict=True))),
+        tuple((*key, sum(amounts)) for key, amounts in taken.items() if len(amounts) > 1),
+    )
+
+
+def assign_groups(
     snapshot: Snapshot,
     plan: Plan,
     parts: Iterable[FilteredTrees],
-    settings: SearchSettings,
-    wanted: int | None,
-    *,
-    rng: random.Random,
     budget: Budget,
-    duplicates: Duplicates | None,
-    per_tree: PerTree | None = None,
+    *,
+    wanted: int | None = None,
+    depth_first: bool = False,
+    rng: random.Random | None = None,
+    duplicates: Duplicates | None = None,
+    most_per_tree: int | None = None,
     unordered: bool = False,
 ) -> Iterator[Batch]:
     """All candidates of some trees, or as many as are wanted and the budget allows.
 
-    Which ones come first when not all are wanted follows `settings`; without a cap and without
-    randomisation it is unspecified, and chosen to be fast and to spread over hosts. The same
-    snapshot gives the same ones.
+    Which ones come first when not all are wanted is unspecified, and chosen to be fast and to
+    spread over hosts. The same snapshot gives the same ones.
 
     Args:
-        duplicates: removes candidates that were already found from another anchor; None to have
-            them from each.
-        per_tree: bounds the candidates of each tree, whatever `settings` and `wanted` say.
-        unordered: for a caller who only wants to know what candidates take: of those that differ
-            only in which of several groups that are alike is served by which provider, one may
-            stand for all.
+        depth_first: if not all are wanted, all candidates of one tree come before those of the
+            next.
+        rng: draws them at random.
+        duplicates: removes candidates that were already found from another anchor; None keeps them.
+        most_per_tree: a tree with more candidates than this yields at least one more than this, and
+            perhaps not all. Candidates that may be anchored elsewhere (see `Batch.is_anchored`) are
+            not counted. All trees are searched, whatever is wanted.
+        unordered: whether one candidate may stand for all that differ only in which of several
+            identical groups each provider serves; for a caller who only wants to know what
+            candidates take.
     """
-    enumerators = _Enumerators(snapshot, plan, budget, duplicates, unordered=unordered)
-    if per_tree is not None:
-        return _bounded(parts, enumerators, per_tree)
-    if settings.randomize:
+    enumerators = _Enumerators(snapshot, plan, budget, duplicates, unordered)
+    if rng is not None:
         batches = _at_random(parts, enumerators, rng)
-    elif wanted is None:
-        batches = _part_by_part(parts, enumerators)
-    elif settings.candidates_max >= 0 and settings.strategy == "depth-first":
+    elif wanted is None or most_per_tree is not None:
+        return _part_by_part(parts, enumerators, most_per_tree)
+    elif depth_first:
         batches = _tree_by_tree(parts, enumerators)
     else:
         batches = _in_turn(parts, enumerators)
@@ -132,18 +172,12 @@ def first(wanted: int, batches: Iterable[Batch]) -> Iterator[Batch]:
             return
 
 
-def _part_by_part(parts: Iterable[FilteredTrees], enumerators: _Enumerators) -> Iterator[Batch]:
+def _part_by_part(
+    parts: Iterable[FilteredTrees], enumerators: _Enumerators, most_per_tree: int | None
+) -> Iterator[Batch]:
     """The fastest order: batches as they are found."""
     for trees in parts:
-        yield from enumerators.of(trees).all()
-
-
-def _bounded(
-    parts: Iterable[FilteredTrees], enumerators: _Enumerators, per_tree: PerTree
-) -> Iterator[Batch]:
-    """Batches as they are found, without those beyond the bound of each tree."""
-    for trees in parts:
-        yield from enumerators.of(trees).bounded(per_tree)
+        yield from enumerators.of(trees).all(most_per_tree)
 
 
 def _tree_by_tree(parts: Iterable[FilteredTrees], enumerators: _Enumerators) -> Iterator[Batch]:
@@ -197,11 +231,8 @@ def _turns(iterators: Iterable[Iterator[Batch]]) -> Iterator[Batch]:
 class _Enumerator(Protocol):
     """The candidates of some trees, in each of the orders in which they can be wanted."""
 
-    def all(self) -> Iterator[Batch]:
-        """In any order."""
-
-    def bounded(self, per_tree: PerTree) -> Iterator[Batch]:
-        """In any order, and not more of each tree."""
+    def all(self, most_per_tree: int | None = None) -> Iterator[Batch]:
+        """In any order; `assign_groups` explains `most_per_tree`."""
 
     def tree_by_tree(self) -> Iterator[Batch]:
         """All of one tree before those of the next."""
@@ -210,23 +241,15 @@ class _Enumerator(Protocol):
         """One of each tree; what finds the others is added to `later`."""
 
 
+@dataclass(slots=True, eq=False)
 class _Enumerators:
     """The enumerators of one search."""
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        plan: Plan,
-        budget: Budget,
-        duplicates: Duplicates | None,
-        *,
-        unordered: bool = False,
-    ) -> None:
-        self.plan = plan
-        self._unordered = unordered
-        self.duplicates = duplicates
-        self.snapshot = snapshot
-        self._budget = budget
+    snapshot: Snapshot
+    plan: Plan
+    budget: Budget
+    duplicates: Duplicates | None
+    unordered: bool = False
 
     def of(self, trees: FilteredTrees) -> _Enumerator:
         """The one for some trees."""
@@ -243,32 +266,25 @@ class _Enumerators:
             self.snapshot,
             self.plan,
             trees,
-            self._budget,
+            self.budget,
             self.duplicates,
             live=live,
             rng=rng,
-            unordered=self._unordered,
+            unordered=self.unordered,
         )
 
 
+@dataclass(slots=True, eq=False)
 class _Tried:
     """Tries assignments in all trees at once."""
 
-    __slots__ = ("_assignments", "_enumerators", "_trees")
+    enumerators: _Enumerators
+    trees: FilteredTrees
+    assignments: tuple[Assignment, ...]
 
-    def __init__(
-        self,
-        enumerators: _Enumerators,
-        trees: FilteredTrees,
-        assignments: tuple[Assignment, ...],
-    ) -> None:
-        self._enumerators = enumerators
-        self._trees = trees
-        self._assignments = assignments
-
-    def all(self) -> Iterator[Batch]:
-        trees, duplicates = self._trees, self._enumerators.duplicates
-        for assignment in self._assignments:
+    def all(self, most_per_tree: int | None = None) -> Iterator[Batch]:
+        trees, duplicates = self.trees, self.enumerators.duplicates
+        for assignment in self.assignments:
             choices = assignment.choices
             positions = assignment.positions(trees)
             if duplicates is not None:
@@ -276,62 +292,53 @@ class _Tried:
             if len(positions):
                 yield Batch(trees, choices, positions)
 
-    def bounded(self, per_tree: PerTree) -> Iterator[Batch]:
-        if len(self._assignments) <= per_tree.most:
-            return self.all()
-        return per_tree.among(self.all())
-
     def tree_by_tree(self) -> Iterator[Batch]:
-        if len(self._assignments) <= 1:
+        if len(self.assignments) <= 1:
             return self.all()
-        return _Walked(self._enumerators, self._trees).tree_by_tree()
+        return _Walked(self.enumerators, self.trees).tree_by_tree()
 
     def one_of_each(self, later: list[Iterator[Batch]]) -> Iterator[Batch]:
-        return _one_of_each(self.all(), len(self._trees.rows), later)
+        return _one_of_each(self.all(), len(self.trees.rows), later)
 
 
+@dataclass(slots=True, eq=False)
 class _Walked:
     """Walks over groups of trees with the same options."""
 
-    __slots__ = ("_enumerators", "_trees")
+    enumerators: _Enumerators
+    trees: FilteredTrees
 
-    def __init__(self, enumerators: _Enumerators, trees: FilteredTrees) -> None:
-        self._enumerators = enumerators
-        self._trees = trees
-
-    def all(self) -> Iterator[Batch]:
-        for group in split_by_options(self._trees, self._enumerators.plan):
-            yield from self._enumerators.walk(group)
-
-    def bounded(self, per_tree: PerTree) -> Iterator[Batch]:
-        for group in split_by_options(self._trees, self._enumerators.plan):
+    def all(self, most_per_tree: int | None = None) -> Iterator[Batch]:
+        for group in split_by_options(self.trees, self.enumerators.plan):
+            if most_per_tree is None:
+                yield from self.enumerators.walk(group)
+                continue
             live: Mask = np.ones(len(group.rows), dtype=np.bool_)
             counts = np.zeros(len(group.rows), dtype=np.int64)
-            batches = self._enumerators.walk(group, live=live)
-            for batch in per_tree.bounded(batches, counts):
-                if len(batch.positions):
-                    yield batch
-                # One more than is wanted is looked for, to know whether there is one.
-                live[counts > per_tree.most] = False
-                if not live.any():
-                    break
+            for batch in self.enumerators.walk(group, live=live):
+                yield batch
+                if batch.is_anchored:
+                    counts[batch.positions] += 1
+                    live[counts > most_per_tree] = False
+                    if not live.any():
+                        break
 
     def tree_by_tree(self) -> Iterator[Batch]:
-        for group in split_by_options(self._trees, self._enumerators.plan):
+        for group in split_by_options(self.trees, self.enumerators.plan):
             for position in range(len(group.rows)):
-                yield from self._enumerators.walk(group.only(position))
+                yield from self.enumerators.walk(group.only(position))
 
     def one_of_each(self, later: list[Iterator[Batch]]) -> Iterator[Batch]:
-        for group in split_by_options(self._trees, self._enumerators.plan):
+        for group in split_by_options(self.trees, self.enumerators.plan):
             live: Mask = np.ones(len(group.rows), dtype=np.bool_)
             served: dict[tuple[int, ...], Rows] = {}
-            for batch in self._enumerators.walk(group, live=live):
+            for batch in self.enumerators.walk(group, live=live):
                 yield batch
                 served[batch.choices] = batch.positions
                 live[batch.positions] = False
                 if not live.any():
                     break
-            later.append(_others_than(served, self._enumerators.walk(group)))
+            later.append(_others_than(served, self.enumerators.walk(group)))
 
 
 def _one_of_each(

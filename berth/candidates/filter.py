@@ -11,34 +11,26 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from berth.candidates.masks import (
-    Masks,
-    Rows,
-    any_of,
-    fits,
-    has_membership,
-    take_rows,
-)
-from berth.candidates.node_tests import NodeTests
-from berth.candidates.places import ANYWHERE
+from berth.candidates.conditions import ANYWHERE, Masks, Rows, all_of, any_of, fits, take_rows
 from berth.candidates.plan import Plan
-from berth.candidates.served import with_sharing
 from berth.candidates.shape_tests import (
     NEVER,
+    NodeTests,
     ShapeTests,
     SharingScope,
     shape_tests,
     sharing_scope_of,
 )
 from berth.candidates.sharing import SharingProviders
-from berth.candidates.trees import FilteredTrees
-from berth.index.aggregate_sets import Mask
+from berth.candidates.trees import FilteredTrees, with_sharing
 from berth.index.block import ROWS_MAX, Block
+from berth.index.sets import Mask
 from berth.index.shape import Shape
 from berth.index.snapshot import Snapshot
 from berth.model.budget import Budget
@@ -63,34 +55,22 @@ Span = tuple[int, Block, int, int]
 Options = dict[int, dict[int, Mask | None]]
 
 
+@dataclass(slots=True, eq=False)
 class Window:
-    """Some consecutive rows of a block, and the conditions that the stages apply to them."""
+    """Some consecutive rows of a block, and the conditions that the stages apply to them.
 
-    __slots__ = ("_options", "among", "block", "block_id", "budget", "plan", "rows", "tests")
+    Attributes:
+        among: those of the rows that count; None for all.
+    """
 
-    def __init__(
-        self,
-        block_id: int,
-        block: Block,
-        rows: slice,
-        tests: ShapeTests,
-        plan: Plan,
-        budget: Budget,
-        among: Mask | None = None,
-    ) -> None:
-        """A window.
-
-        Args:
-            among: those of the rows that count; None for all.
-        """
-        self.block_id = block_id
-        self.block = block
-        self.rows = rows
-        self.tests = tests
-        self.plan = plan
-        self.budget = budget
-        self.among = among
-        self._options: Options | None = None
+    block_id: int
+    block: Block
+    rows: slice
+    tests: ShapeTests
+    plan: Plan
+    budget: Budget
+    among: Mask | None
+    _options: Options | None = field(default=None, init=False)
 
     @property
     def size(self) -> int:
@@ -158,19 +138,16 @@ def _by_amounts(window: Window, alive: Mask | None) -> Mask | None:
 
 def _by_aggregates(window: Window, alive: Mask | None) -> Mask | None:
     for demand, node in window.tests.members:
-        alive = _both(alive, has_membership(window.block, demand, node, window.rows))
+        alive = _both(alive, demand.members(window.block, node, window.rows))
     return alive
 
 
 def _by_root_aggregates(window: Window, alive: Mask | None) -> Mask | None:
     plan = window.plan
     own = window.block.aggregate_sets[0, window.rows]
-    for forbidden in (plan.forbidden_at_root, plan.root_membership.forbidden):
-        if forbidden is not None:
-            alive = _both(alive, ~forbidden[own])
-    if plan.root_membership.member is not None:
-        alive = _both(alive, plan.root_membership.member[own])
-    return alive
+    if plan.forbidden_at_root is not None:
+        alive = _both(alive, ~plan.forbidden_at_root[own])
+    return _both(alive, plan.root_membership.mask(own))
 
 
 def _by_named_hosts(window: Window, alive: Mask | None) -> Mask | None:
@@ -182,7 +159,9 @@ def _by_named_hosts(window: Window, alive: Mask | None) -> Mask | None:
     return alive
 
 
-def _both(alive: Mask | None, mask: Mask) -> Mask:
+def _both(alive: Mask | None, mask: Mask | None) -> Mask | None:
+    if mask is None:
+        return alive
     return mask if alive is None else np.logical_and(alive, mask, alive)
 
 
@@ -414,7 +393,7 @@ def _options_in(window: Window) -> Options | None:
     block, rows, budget = window.block, window.rows, window.budget
     count = rows.stop - rows.start
     fitting: dict[tuple[ClassId, int], Mask] = {}
-    members: dict[tuple[int, int], Mask] = {}
+    members: dict[tuple[int, int], Mask | None] = {}
     options: Options = {}
     for query_id, demand, nodes, _ in window.tests.unsettled:
         if budget.is_spent():
@@ -428,22 +407,20 @@ def _options_in(window: Window) -> Options | None:
             if amount not in fitting:
                 fitting[amount] = fits(block.columns[amount[0]], amount[1], (_ALL_NODES, rows))
         for node in nodes:
-            mask: Mask | None = None
-            for amount in demand.amounts:
-                fit = fitting[amount][block.shape.row_of_node[amount[0]][node]]
-                mask = fit if mask is None else mask & fit
+            masks: list[Mask | None] = [
+                fitting[amount][block.shape.row_of_node[amount[0]][node]]
+                for amount in demand.amounts
+            ]
             if demand.membership.has_conditions:
                 key = id(demand.membership), node
                 if key not in members:
-                    members[key] = has_membership(block, demand, node, rows)
-                mask = members[key] if mask is None else mask & members[key]
+                    members[key] = demand.members(block, node, rows)
+                masks.append(members[key])
             if block.drained is not None:
-                undrained = ~block.drained[node, rows]
-                mask = undrained if mask is None else mask & undrained
+                masks.append(~block.drained[node, rows])
             if places:
-                inside = places.mask(window.block_id, block.shape.lineage[node], rows)
-                if inside is not None:
-                    mask = inside if mask is None else mask & inside
+                masks.append(places.mask(window.block_id, block.shape.lineage[node], rows))
+            mask = all_of(masks)
             passing = count if mask is None else np.count_nonzero(mask)
             if passing:
                 choices[node] = None if passing == count else mask

@@ -13,8 +13,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.index.aggregate_sets import Mask
+from berth.candidates.batch import tree_keys
 from berth.index.block import Block, Bytes, Ints
+from berth.index.sets import Mask
 from berth.index.shape import Shape
 from berth.index.snapshot import Location, Snapshot
 from berth.model.ids import ClassId
@@ -97,12 +98,11 @@ class Fleet:
                 hosts[span.hosts] = mask
         return hosts
 
-    def numbers(self, block_ids: Ints, rows: Ints) -> Ints:
-        """The hosts in some rows of blocks."""
-        starts = np.zeros(max(self.starts, default=0) + 1, np.int64)
-        starts[[*self.starts]] = [*self.starts.values()]
-        numbers: Ints = starts[block_ids] + rows
-        return numbers
+    @cached_property
+    def keys(self) -> Ints:
+        """The key of each host (`berth.candidates.batch`), ascending."""
+        keys = [tree_keys(each.block_id, np.arange(each.block.rows)) for each in self.spans]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *keys])
 
     def place(self, host: int) -> tuple[Span, int]:
         """Where a host is: its block, and the row."""
@@ -205,7 +205,7 @@ def _free_of(block: Block, class_id: ClassId, at: tuple[slice | int, slice | int
 
 
 def is_pool(snapshot: Snapshot, shape: Shape) -> bool:
-    """Whether there are providers with inventory, and all of them share, in trees of a shape."""
+    """Whether trees of a shape have providers with inventory, all of which share."""
     having = [node.traits for node in shape.node_types if node.classes]
     return bool(having) and all(snapshot.sharing.trait in traits for traits in having)
 

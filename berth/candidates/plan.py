@@ -1,11 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a request to a plan: names and uuids become ids, groups become *demands*, conditions become
-look-up tables.
-
-A demand is one choice that the search has to make: which provider gives these amounts. A suffixed
-group is one demand, because one provider serves all of it; the unsuffixed group is one demand for
-each of its classes, because each may come from another provider.
-"""
+"""Plans: what a search needs to know of a question, with ids in place of names and references."""
 
 from __future__ import annotations
 
@@ -14,59 +8,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from berth.candidates.places import Places, Subtrees
-from berth.index.aggregate_sets import Mask
+from berth.candidates.conditions import MembershipTest, Places, Subtrees, TraitTest
+from berth.index.block import Block
+from berth.index.sets import Mask
+from berth.index.shape import NodeType
 from berth.model.ids import ClassId, TraitId
 
 #: What a plan takes, and each of its demands in addition, without the tables of aggregates.
 PLAN_BYTES: Final = 4096
 DEMAND_BYTES: Final = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class TraitTest:
-    """Conditions on a set of traits: one of each required set, none of the forbidden."""
-
-    required: tuple[frozenset[TraitId], ...] = ()
-    forbidden: frozenset[TraitId] = frozenset()
-
-    @property
-    def has_conditions(self) -> bool:
-        """Whether there is any condition."""
-        return bool(self.required or self.forbidden)
-
-    def passes(self, traits: frozenset[TraitId]) -> bool:
-        """Whether these traits, of one provider or of several together, meet the conditions."""
-        return self.forbidden.isdisjoint(traits) and not any(
-            wanted.isdisjoint(traits) for wanted in self.required
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class MembershipTest:
-    """Conditions on aggregates as tables over ids of `AggregateSets`; None stands for no
-    condition."""
-
-    #: True where a set satisfies every positive `member_of`.
-    member: Mask | None = None
-    #: True where a set contains a forbidden aggregate.
-    forbidden: Mask | None = None
-
-    @property
-    def has_conditions(self) -> bool:
-        """Whether there is any condition."""
-        return self.member is not None or self.forbidden is not None
-
-    @property
-    def size(self) -> int:
-        """The bytes that the tables take."""
-        return sum(table.nbytes for table in (self.member, self.forbidden) if table is not None)
-
-    def passes(self, aggregate_set: int) -> bool:
-        """Whether one provider's own memberships satisfy the conditions."""
-        return (self.member is None or bool(self.member[aggregate_set])) and not (
-            self.forbidden is not None and bool(self.forbidden[aggregate_set])
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +41,18 @@ class Demand:
     membership: MembershipTest
     places: Places
     unsuffixed: bool
+
+    def admits(self, node_type: NodeType) -> bool:
+        """Whether providers of a type have the classes and meet the conditions on traits."""
+        return self.traits.passes(node_type.traits) and all(
+            class_id in node_type.classes for class_id, _ in self.amounts
+        )
+
+    def members(self, block: Block, node: int, rows: slice) -> Mask | None:
+        """The rows in which a node's aggregates meet the conditions; None for all."""
+        # An aggregate on the root spans the tree, for the unsuffixed group (5.3).
+        spanning = block.aggregate_sets[0, rows] if self.unsuffixed and node else None
+        return self.membership.mask(block.aggregate_sets[node, rows], spanning)
 
 
 @dataclass(frozen=True)
@@ -121,15 +83,16 @@ class PlannedRelation:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Structural rules over some demands, by their numbers: see `berth.candidates.rules`.
+    """Structural rules over some demands, by their numbers (`berth.candidates.structural_rules`).
 
     Attributes:
         suffixed, unsuffixed: the demands of suffixed groups, and of the unsuffixed one.
         isolate: no two suffixed groups on one provider.
-        one_per_tree: at most one provider of any tree.
-        union_traits: of all providers of the unsuffixed group together.
-        subtrees: of each, the provider of one demand is above all others.
-        relations: see `PlannedRelation`.
+        one_per_tree: below 1.29: at most one provider of any tree gives resources.
+        union_traits: conditions on all providers of the unsuffixed group together.
+        subtrees: for each `same_subtree`, the demands whose providers need one of them as their
+            common ancestor.
+        relations: all other relations between groups.
     """
 
     suffixed: tuple[int, ...]
@@ -266,31 +229,22 @@ class Plan:
         within, not_in: the trees that may anchor candidates, by their roots; None for all.
         forbidden_at_root: sets of aggregates that exclude a root and everything that would serve
             its tree (5.3).
-        union_traits: conditions on all providers of the unsuffixed group together.
-        isolate: no two suffixed groups on one provider.
-        subtrees: for each `same_subtree`, the demands whose providers need one of them as their
-            common ancestor.
-        relations: all other relations between groups.
+        rules: over the demands.
         splits: the amounts that may be split. No demand has them; each is numbered as a demand in
             `whole`, after all demands.
-        whole: the rules that name splits too; None without splits.
-        one_per_tree: below 1.29: at most one provider of any tree gives resources.
+        whole: the rules over demands and splits.
     """
 
     demands: tuple[Demand, ...]
     root_traits: TraitTest
+    tree_traits: TraitTest
+    root_membership: MembershipTest
+    within: Subtrees | None
+    not_in: Subtrees | None
     forbidden_at_root: Mask | None
-    union_traits: TraitTest
-    isolate: bool
-    subtrees: tuple[tuple[int, ...], ...]
-    one_per_tree: bool
-    tree_traits: TraitTest = TraitTest()
-    root_membership: MembershipTest = MembershipTest()
-    within: Subtrees | None = None
-    not_in: Subtrees | None = None
-    relations: tuple[PlannedRelation, ...] = ()
-    splits: tuple[PlannedSplit, ...] = ()
-    whole: Rules | None = None
+    rules: Rules
+    splits: tuple[PlannedSplit, ...]
+    whole: Rules
 
     @property
     def size(self) -> int:
@@ -301,7 +255,7 @@ class Plan:
             *(self.root_membership, self.within, self.not_in),
         )
         sizes = {id(part): part.size for part in parts if part is not None}
-        demands = len(self.asking) + len(self.relations)
+        demands = len(self.asking) + len(self.rules.relations)
         return PLAN_BYTES + DEMAND_BYTES * demands + sum(sizes.values())
 
     @cached_property
@@ -314,22 +268,11 @@ class Plan:
         """The demands, and behind them those of the splits."""
         return (*self.demands, *(split.demand for split in self.splits))
 
-    @cached_property
-    def rules(self) -> Rules:
-        """The rules over the demands."""
-        return Rules(
-            *by_suffix(self.demands),
-            self.isolate,
-            self.one_per_tree,
-            self.union_traits,
-            self.subtrees,
-            self.relations,
-        )
-
     @property
     def is_filter(self) -> bool:
         """Whether each tree that passes every filter anchors a candidate."""
-        has_rules = self.relations or self.subtrees or self.union_traits.required
+        rules = self.rules
+        has_rules = rules.relations or rules.subtrees or rules.union_traits.required
         return len(self.demands) <= 1 and not self.splits and not has_rules
 
     @cached_property
@@ -340,7 +283,7 @@ class Plan:
     @cached_property
     def demand_classes(self) -> DemandClasses:
         """The classes of interchangeable demands."""
-        return DemandClasses.of(self.demands, self.subtrees, self.relations)
+        return DemandClasses.of(self.demands, self.rules.subtrees, self.rules.relations)
 
     @cached_property
     def identical_groups(self) -> tuple[tuple[int, ...], ...]:
@@ -365,12 +308,3 @@ class Plan:
             for class_id, several in query_ids.items()
             if len(several) > 1
         )
-
-
-def by_suffix(demands: Sequence[Demand]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The numbers of the demands of suffixed groups, and of those of the unsuffixed one."""
-    numbered = list(enumerate(demands))
-    return (
-        tuple(number for number, demand in numbered if not demand.unsuffixed),
-        tuple(number for number, demand in numbered if demand.unsuffixed),
-    )

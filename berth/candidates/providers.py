@@ -8,18 +8,17 @@ from typing import Final, NamedTuple, cast
 
 import numpy as np
 
-from berth.candidates.masks import fits, has_membership
-from berth.candidates.places import ANYWHERE
+from berth.candidates.conditions import ANYWHERE, all_of, fits
 from berth.candidates.plan import Demand
-from berth.candidates.resolve import class_id, membership_test, trait_ids, trait_test
-from berth.index.aggregate_sets import Mask
+from berth.candidates.resolve import class_id, membership_test, trait_test
 from berth.index.block import Block, Ints
 from berth.index.records import json_of
+from berth.index.sets import Mask
 from berth.index.shape import NodeType
 from berth.index.snapshot import Location, Snapshot, packed
 from berth.model.errors import InvalidInput
-from berth.model.filters import ProviderFilters
 from berth.model.inventory import MAX_INT
+from berth.model.provider import ProviderFilters
 
 #: Different conditions of one query: each costs a pass over the fleet.
 CONDITIONS_MAX: Final = 300
@@ -59,9 +58,10 @@ def find_providers(snapshot: Snapshot, filters: ProviderFilters) -> Ints:
 
 def _demand_of(snapshot: Snapshot, filters: ProviderFilters) -> Demand | None:
     """The conditions on a provider's amounts, traits and aggregates; None if nothing can match."""
-    amounts = tuple((class_id(snapshot, name), each) for name, each in filters.resources.items())
+    # COMPAT: of an unknown class and an unknown trait, the trait is told.
     required = tuple(dict.fromkeys(filters.required))
-    ids = trait_ids(snapshot, filters.forbidden.union(*required))
+    traits = trait_test(snapshot, required, filters.forbidden)
+    amounts = tuple((class_id(snapshot, name), each) for name, each in filters.resources.items())
     existing = snapshot.names.aggregate_ids.keys()
     if any(amount > MAX_INT for _, amount in amounts) or any(
         existing.isdisjoint(uuids) for uuids in filters.member_of
@@ -84,7 +84,7 @@ def _demand_of(snapshot: Snapshot, filters: ProviderFilters) -> Demand | None:
         suffix="",
         query_id=0,
         amounts=amounts,
-        traits=trait_test(ids, required, filters.forbidden),
+        traits=traits,
         membership=membership_test(
             snapshot,
             cast("tuple[frozenset[str], ...]", filters.member_of),
@@ -143,29 +143,20 @@ def _passing(demand: Demand, spans: Iterable[_Span]) -> Iterator[tuple[_Span, In
             node_type = span.block.shape.node_types[node]
             is_able = able.get(node_type)
             if is_able is None:
-                is_able = able[node_type] = _is_able(demand, node_type)
+                is_able = able[node_type] = demand.admits(node_type)
             if is_able:
                 mask = _mask(demand, span.block, node, rows)
                 yield span, np.array([[node]]), span.rows if mask is None else span.rows[mask]
 
 
-def _is_able(demand: Demand, node_type: NodeType) -> bool:
-    """Whether providers of a type meet the conditions, amounts and aggregates aside."""
-    classes = {number for number, _ in demand.amounts}
-    return classes.issubset(node_type.classes) and demand.traits.passes(node_type.traits)
-
-
 def _mask(demand: Demand, block: Block, node: int, rows: slice) -> Mask | None:
     """The rows in which a node has the amounts and the aggregates; None for all of them."""
-    mask: Mask | None = None
-    for number, amount in demand.amounts:
-        line = block.shape.row_of_node[number][node]
-        fit = fits(block.columns[number], amount, (line, rows))
-        mask = fit if mask is None else mask & fit
-    if demand.membership.has_conditions:
-        member = has_membership(block, demand, node, rows)
-        mask = member if mask is None else mask & member
-    return mask
+    of_class = block.shape.row_of_node
+    fitting = [
+        fits(block.columns[number], amount, (of_class[number][node], rows))
+        for number, amount in demand.amounts
+    ]
+    return all_of((*fitting, demand.members(block, node, rows)))
 
 
 def _in_order(parts: Iterable[tuple[_Span, Ints, Ints]]) -> Ints:

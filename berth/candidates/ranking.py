@@ -9,39 +9,37 @@ Source: spec/beyond.md 2.6 and 2.7.
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 
 from berth.candidates import search
-from berth.candidates.assign import PerTree
-from berth.candidates.batch import Batch
-from berth.candidates.hosts import Hashes, Hosts, hosts_of, in_places, scattered
-from berth.candidates.masks import Rows
+from berth.candidates.batch import Batch, Hashes, Hosts, hosts_of, of_hosts, scattered
+from berth.candidates.conditions import Rows
 from berth.candidates.order import Order, Scorer, Scores
 from berth.candidates.plan import Plan
-from berth.candidates.request import SearchSettings
-from berth.index.aggregate_sets import Mask
+from berth.candidates.trees import marks_in
 from berth.index.block import Floats
+from berth.index.sets import Mask
 from berth.index.snapshot import Snapshot
 from berth.model.budget import Budget
 
-#: At most so many candidates of one host are scored.
+#: The largest number of candidates of one host that are scored.
 SCORED_PER_HOST_MAX: Final = 256
-#: Beyond so many candidates that may be among the best, the others are dropped.
+#: When more candidates than this may be among the best, the others are dropped.
 KEPT_MAX: Final = 1 << 15
-
-#: The batches that may have them, beyond those of the candidates that are wanted: where each host
-#: is a batch of its own, to sort them takes a step for each.
+#: They are dropped too when they are in more batches than this: where each host is a batch of its
+#: own, sorting takes a step for each batch.
 BATCHES_MAX: Final = 1 << 12
-#: Candidates of an answer whose search was cut off: they are written when no time is left.
+#: The largest number of candidates in an answer whose search was cut off: no time is left to write
+#: more.
 CUT_MAX: Final = 1_000
 
-#: By this factor the number of candidates grows in which those of the best hosts are sought.
+#: The best candidates within `per_host` are sought among a number of candidates that grows by this
+#: factor.
 _MORE: Final = 4
 
 #: Spreads seeds over the trees of a fleet.
@@ -78,49 +76,13 @@ def rank(
         per_host: how many of one host at most; None for no bound.
     """
     if not order.has_scores and order.among is None:
-        return _unscored(snapshot, plan, limit=limit, per_host=per_host, budget=budget)
-    per_tree = PerTree(SCORED_PER_HOST_MAX)
+        return _first_found(snapshot, plan, limit=limit, per_host=per_host, budget=budget)
+    scored = PerHost(snapshot, SCORED_PER_HOST_MAX)
     scorer = Scorer(snapshot, plan, order, budget)
     best = _Best(snapshot, scorer, order, budget, limit=limit, per_host=per_host)
-    for batch in to_score(snapshot, plan, order, budget, per_tree):
+    for batch in to_score(snapshot, plan, order, budget, scored):
         best.add(batch)
-    return best.ranked(left_out=per_tree.left_out)
-
-
-def best(
-    snapshot: Snapshot, plan: Plan, order: Order, budget: Budget
-) -> tuple[Batch, Scores | None] | None:
-    """The first candidate of `rank`, in a batch of its own; None if there is none."""
-    if not order.has_scores and order.among is None:
-        ranked = _unscored(snapshot, plan, limit=1, per_host=None, budget=budget)
-        return ranked.batches[0] if ranked.batches else None
-    scorer = Scorer(snapshot, plan, order, budget)
-    highest = -np.inf
-    equal: list[tuple[Batch, Scores]] = []
-    for batch in to_score(snapshot, plan, order, budget, PerTree(SCORED_PER_HOST_MAX)):
-        scores = scorer.scores(batch)
-        total = scores.total.max()
-        if total > highest:
-            highest, equal = total, []
-        if total == highest:
-            some = np.flatnonzero(scores.total == total)
-            equal.append((batch.at(some), scores.at(some)))
-    if not equal:
-        return None
-    batch, scores = min(
-        (_first_by_hash(snapshot, order, *each) for each in equal), key=lambda first: first[0]
-    )[1:]
-    return batch, scores if order.has_scores else None
-
-
-def _first_by_hash(
-    snapshot: Snapshot, order: Order, batch: Batch, scores: Scores
-) -> tuple[int, Batch, Scores]:
-    """The first of candidates with equal scores, and the hash that makes it the first."""
-    several = hosts_of(snapshot, batch)
-    hashes = in_places([scattered(hosts, order.seed) for hosts in several], several)
-    at = np.array([hashes.argmin()])
-    return int(hashes[at[0]]), batch.at(at), scores.at(at)
+    return best.ranked(left_out=scored.left_out)
 
 
 def to_score(
@@ -128,59 +90,45 @@ def to_score(
     plan: Plan,
     order: Order,
     budget: Budget,
-    per_tree: PerTree,
+    per_host: PerHost,
     among: Mapping[int, Mask] | None = None,
 ) -> Iterator[Batch]:
-    """The candidates that an order scores, in batches that have some: at most `SCORED_PER_HOST_MAX`
-    of each host, and of `Order.among` hosts.
+    """The candidates that an order scores: those of `Order.among` hosts. No batch is empty.
 
     Args:
-        per_tree: at most as many of each tree; it says whether there were more.
+        per_host: bounds the candidates of each host, and says whether there were more.
         among: the rows of each block that count; None for all of all blocks.
     """
     batches = search(
         snapshot,
         plan,
-        SearchSettings(),
-        order.among,
-        rng=random.Random(0),
-        budget=budget,
-        per_tree=per_tree,
+        budget,
+        wanted=order.among,
+        most_per_tree=per_host.most,
         start=0 if order.among is None else (order.seed + 1) * _SPREAD >> 16,
         among=among,
     )
-    bound = _PerHost(snapshot, SCORED_PER_HOST_MAX, per_tree)
-    several = _among(snapshot, order.among, bound.first_of(batches))
+    several = _among(snapshot, order.among, per_host.first_of(batches))
     return (batch for batch in several if len(batch.positions))
 
 
-def _unscored(
+def _first_found(
     snapshot: Snapshot, plan: Plan, *, limit: int, per_host: int | None, budget: Budget
 ) -> Ranked:
     """The candidates that are found first."""
-    per_tree = None if per_host is None else PerTree(per_host)
-    batches = search(
-        snapshot,
-        plan,
-        SearchSettings(),
-        # One more, to know whether there is one.
-        limit + 1,
-        rng=random.Random(0),
-        budget=budget,
-        per_tree=per_tree,
-    )
-    if per_tree is not None:
-        batches = _PerHost(snapshot, per_tree.most, per_tree).first_of(batches)
+    # One more, to know whether there is one.
+    batches = search(snapshot, plan, budget, wanted=limit + 1, most_per_tree=per_host)
+    bound = None if per_host is None else PerHost(snapshot, per_host)
     chosen: list[tuple[Batch, None]] = []
     order: list[tuple[int, int]] = []
-    for batch in batches:
+    for batch in batches if bound is None else bound.first_of(batches):
         part = batch.first(limit - len(order))
         if len(part.positions):
             order += [(len(chosen), place) for place in range(len(part.positions))]
             chosen.append((part, None))
         if len(part.positions) < len(batch.positions):
             return Ranked(chosen, order, more=True)
-    left_out = per_tree is not None and per_tree.left_out
+    left_out = bound is not None and bound.left_out
     if budget.ended is None:
         return Ranked(chosen, order, more=left_out)
     shown = order[:CUT_MAX]
@@ -188,56 +136,63 @@ def _unscored(
     return Ranked(chosen[:batches_shown], shown, more=left_out or len(shown) < len(order))
 
 
-class _PerHost:
-    """At most so many candidates of each host, where several trees may have the same host."""
+class PerHost:
+    """A number of candidates of each host at most.
 
-    def __init__(self, snapshot: Snapshot, most: int, per_tree: PerTree) -> None:
+    Attributes:
+        left_out: whether there were more of any host.
+    """
+
+    def __init__(self, snapshot: Snapshot, most: int) -> None:
+        self.most = most
+        self.left_out = False
         self._snapshot = snapshot
-        self._most = most
-        self._per_tree = per_tree
         #: block_id -> how many candidates each row has had so far.
         self._counts: dict[int, Rows] = {}
 
     def first_of(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """The candidates of some batches, without those beyond the bound."""
-        if not self._snapshot.sharing.by_aggregate:
-            # Then each host is one tree, and the search has counted.
-            yield from batches
-            return
-        for batch in batches:
-            is_among: Mask = np.ones(len(batch.positions), dtype=np.bool_)
-            for hosts in hosts_of(self._snapshot, batch):
-                is_among[hosts.at] = counted(self._counts, hosts) <= self._most
-            if is_among.all():
-                yield batch
-            else:
-                self._per_tree.left_out = True
-                yield batch.at(is_among)
+        """The candidates of some batches, without those beyond the bound. Batches of the same trees
+        come one after another."""
+        is_shared = bool(self._snapshot.sharing.by_aggregate)
+        for _, several in groupby(batches, key=attrgetter("trees")):
+            uncounted: list[Batch] = []
+            for number, batch in enumerate(several, 1):
+                uncounted.append(batch)
+                # PERF bench, orders: without sharing providers, each host is one tree, and no batch
+                # has two candidates of a tree.
+                if number <= self.most and not is_shared:
+                    yield batch
+                    continue
+                is_among = [self.numbered(each) for each in uncounted][-1] <= self.most
+                uncounted.clear()
+                self.left_out |= not is_among.all()
+                yield batch if is_among.all() else batch.at(is_among)
 
-
-def counted(counts: dict[int, Rows], hosts: Hosts) -> Rows:
-    """Count some candidates: for each, how many its host has had then.
-
-    Args:
-        counts: block_id -> how many candidates each row has had so far; these are added.
-    """
-    of_rows = counts.get(hosts.block_id)
-    if of_rows is None:
-        of_rows = counts[hosts.block_id] = np.zeros(hosts.block.rows, dtype=np.int64)
-    if isinstance(hosts.at, slice):
-        # The hosts are different.
-        of_rows[hosts.rows] += 1
-        return of_rows[hosts.rows]
-    numbers = np.empty(len(hosts.rows), dtype=np.int64)
-    for place, row in enumerate(hosts.rows.tolist()):
-        of_rows[row] += 1
-        numbers[place] = of_rows[row]
-    return numbers
+    def numbered(self, batch: Batch) -> Rows:
+        """Count the candidates of a batch; return for each how many its host has had, with it."""
+        numbers = np.empty(len(batch.positions), dtype=np.int64)
+        for hosts in hosts_of(self._snapshot, batch):
+            of_rows = self._counts.get(hosts.block_id)
+            if of_rows is None:
+                of_rows = np.zeros(hosts.block.rows, dtype=np.int64)
+                self._counts[hosts.block_id] = of_rows
+            if isinstance(hosts.at, slice):
+                # The hosts are different.
+                of_rows[hosts.rows] += 1
+                return of_rows[hosts.rows]
+            for place, row in zip(hosts.at.tolist(), hosts.rows.tolist(), strict=True):
+                of_rows[row] += 1
+                numbers[place] = of_rows[row]
+        return numbers
 
 
 def _among(snapshot: Snapshot, most: int | None, batches: Iterable[Batch]) -> Iterator[Batch]:
-    """The candidates of the first hosts that have any; None for all hosts. Batches of the same
-    trees come one after another."""
+    """The candidates of the first hosts that have any. Batches of the same trees come one after
+    another.
+
+    Args:
+        most: how many hosts; None for all.
+    """
     if most is None:
         yield from batches
         return
@@ -249,7 +204,7 @@ def _among(snapshot: Snapshot, most: int | None, batches: Iterable[Batch]) -> It
             # No part has a host twice, or hosts of two blocks.
             for part in (batch,) if batch.is_anchored else batch.split(1):
                 (hosts,) = hosts_of(snapshot, part)
-                is_admitted = admitted.setdefault(hosts.block_id, np.zeros(hosts.block.rows, bool))
+                is_admitted = marks_in(admitted, hosts.block_id, hosts.block)
                 new = hosts.rows[~is_admitted[hosts.rows]][:left]
                 is_admitted[new] = True
                 left -= len(new)
@@ -281,26 +236,28 @@ class _Best:
         #: How many candidates are kept, and how many there were.
         self._kept = 0
         self._count = 0
-        #: No candidate with less is among the best.
+        #: No candidate with a lower score is among the best.
         self._least = -np.inf
-        #: Whether any host has had more candidates than `per_host`; see `counted`.
+        #: Whether any host has had more candidates than `per_host`.
         self._is_crowded = False
-        self._counts: dict[int, Rows] = {}
+        self._counts = PerHost(snapshot, per_host or 0)
 
     def add(self, batch: Batch) -> None:
         """Add the candidates of a batch."""
         scores = self._scorer.scores(batch)
         self._count += len(batch.positions)
         if self._per_host is not None and not self._is_crowded:
-            for hosts in hosts_of(self._snapshot, batch):
-                crowded = counted(self._counts, hosts) > self._per_host
-                self._is_crowded |= bool(crowded.any())
+            self._is_crowded = bool((self._counts.numbered(batch) > self._per_host).any())
+        if scores.total.max() < self._least:
+            return
+        if self._per_host is None and len(batch.positions) >= self._limit:
+            # PERF bench, orders: most of a large batch is never among the best.
+            self._least = max(self._least, _nth_highest(scores.total, self._limit))
         good = scores.total >= self._least
         if not good.all():
             batch, scores = batch.at(good), scores.at(good)
-        if len(batch.positions):
-            self._batches.append((batch, scores))
-            self._kept += len(batch.positions)
+        self._batches.append((batch, scores))
+        self._kept += len(batch.positions)
         spare = 2 * self._limit
         if self._kept > KEPT_MAX + spare or len(self._batches) > BATCHES_MAX + spare:
             self._drop()
@@ -314,12 +271,7 @@ class _Best:
         if self._budget.ended is not None:
             self._limit = min(self._limit, CUT_MAX)
         numbers, places = self._located(self._best())
-        chosen: dict[int, list[int]] = {}
-        for number, place in zip(numbers.tolist(), places.tolist(), strict=True):
-            chosen.setdefault(number, []).append(place)
-        later = {number: iter(range(len(each))) for number, each in chosen.items()}
-        new = {number: place for place, number in enumerate(chosen)}
-        order = [(new[number], next(later[number])) for number in numbers.tolist()]
+        chosen, order = in_batches(zip(numbers.tolist(), places.tolist(), strict=True))
         parts = [self._part(number, np.array(each)) for number, each in chosen.items()]
         shown = self._order.has_scores
         return Ranked(
@@ -356,11 +308,11 @@ class _Best:
     def _first_of_all(self, totals: Floats, count: int) -> Rows:
         """The first `count` of all candidates."""
         some = np.arange(len(totals))
-        if (spare := len(totals) - count) > 0:
-            least = np.partition(totals, spare)[spare]
+        if len(totals) > count:
+            least = _nth_highest(totals, count)
             some, equal = np.flatnonzero(totals > least), np.flatnonzero(totals == least)
             if (missing := count - len(some)) < len(equal):
-                equal = np.sort(equal[np.argpartition(self._hashes_of(equal), missing)[:missing]])
+                equal = equal[_lowest(self._hashes_of(equal), missing)]
             some = np.sort(np.concatenate((some, equal)))
         best: Rows = some[np.lexsort((self._hashes_of(some), -totals[some]))]
         return best
@@ -402,26 +354,56 @@ class _Best:
         for number, places in self._split(some):
             if self._budget.is_spent():
                 return np.arange(len(some), dtype=np.uint64)
-            hashes.append(self._hashes(self._batches[number][0].at(places)))
+            batch = self._batches[number][0].at(places)
+            hashes.append(of_hosts(self._snapshot, batch, self._scattered))
         return np.concatenate(hashes)
+
+    def _scattered(self, hosts: Hosts) -> Hashes:
+        return scattered(hosts, self._order.seed)
 
     def _keys_of(self, some: Rows) -> Rows:
         """The hosts of some candidates, as numbers."""
         order = np.argsort(some)
-        several = [hosts_of(self._snapshot, batch) for batch in self._parts(some[order])]
         keys = np.empty(len(some), dtype=np.int64)
         keys[order] = np.concatenate(
-            [in_places([hosts.keys for hosts in each], each) for each in several]
+            [
+                of_hosts(self._snapshot, self._batches[number][0].at(places), attrgetter("keys"))
+                for number, places in self._split(some[order])
+            ]
         )
         return keys
 
-    def _parts(self, some: Rows) -> list[Batch]:
-        """Some candidates, which ascend."""
-        return [self._batches[number][0].at(places) for number, places in self._split(some)]
 
-    def _hashes(self, batch: Batch) -> Hashes:
-        several = hosts_of(self._snapshot, batch)
-        return in_places([scattered(hosts, self._order.seed) for hosts in several], several)
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+def in_batches(picked: Iterable[tuple[K, V]]) -> tuple[dict[K, list[V]], list[tuple[int, int]]]:
+    """What was picked, by batch, and `Ranked.order` of all of it."""
+    of_batches: dict[K, list[V]] = {}
+    numbers: dict[K, int] = {}
+    order: list[tuple[int, int]] = []
+    for batch, each in picked:
+        of_batch = of_batches.setdefault(batch, [])
+        order.append((numbers.setdefault(batch, len(numbers)), len(of_batch)))
+        of_batch.append(each)
+    return of_batches, order
+
+
+def _nth_highest(totals: Floats, count: int) -> float:
+    """The last of the `count` highest; there are as many."""
+    # PERF bench, place: one pass where one is wanted, and here as in `_lowest`.
+    if count == 1:
+        return float(totals.max())
+    place = len(totals) - count
+    return float(np.partition(totals, place)[place])
+
+
+def _lowest(hashes: Hashes, count: int) -> Rows:
+    """The places of the `count` lowest, in any order; there are more."""
+    if count == 1:
+        return np.array([hashes.argmin()])
+    return np.argpartition(hashes, count)[:count]
 
 
 def _nth_of_each(keys: Rows) -> Rows:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a question to a request: what its references stand for in a snapshot.
+"""What the references and names of a question stand for in a snapshot, and which stand for nothing.
 
 A reference that stands for nothing is no error in a question: it matches nothing, and the answer
 warns of it. An unknown resource class or trait is an error, because no fleet could ever match it.
@@ -9,22 +9,24 @@ Source: spec/beyond.md 1.4 and 2.3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Final, Literal, NamedTuple
 
 from msgspec import json
 
 from berth.candidates.question import LEVELS, Item, Question, QuestionGroup, QuestionHost
-from berth.candidates.request import CandidatesRequest, HostConditions, Relation, RequestGroup
 from berth.index.records import json_of
 from berth.index.snapshot import Location, Snapshot
 from berth.model.ids import parse_uuid_lax
-from berth.model.similar_names import likely, similar
+from berth.model.names import likely, similar
 
 #: How many unknown names get suggestions.
 SUGGESTED_FOR_MAX: Final = 3
 
+_NOTHING: Final = frozenset[str]()
+
+ReferenceKind = Literal["provider", "aggregate", "drain"]
 _NameKind = Literal["resource_class", "trait", "flavor", "provider", "aggregate", "drain"]
 
 
@@ -32,7 +34,7 @@ class UnknownReference(NamedTuple):
     """A reference that stands for nothing; `at` is its JSON pointer in the request."""
 
     at: str
-    kind: Literal["provider", "aggregate", "drain"]
+    kind: ReferenceKind
     reference: str
 
 
@@ -51,20 +53,38 @@ class References:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._providers: dict[str, str | None] = {}
+        self._locations: dict[str, Location | None] = {}
         self._aggregates: dict[str, frozenset[str]] = {}
+
+    def are_of(self, snapshot: Snapshot) -> bool:
+        """Whether they stand for the same in a snapshot: only what is used and drained differs."""
+        own = self._snapshot
+        return own.names is snapshot.names and own.locations is snapshot.locations
+
+    def location(self, reference: str) -> Location | None:
+        """Where the provider is, None if there is none."""
+        if reference not in self._locations:
+            uuid = parse_uuid_lax(reference)
+            self._locations[reference] = (
+                self._snapshot.locate_name(json_of(reference))
+                if uuid is None
+                else self._snapshot.locate_uuid(uuid)
+            )
+        return self._locations[reference]
+
+    def located(self, references: Iterable[str]) -> list[Location]:
+        """Where those of some providers are that exist."""
+        return [at for at in map(self.location, references) if at is not None]
 
     def provider(self, reference: str) -> str | None:
         """The uuid of the provider, None if there is none."""
-        if reference not in self._providers:
-            self._providers[reference] = self._provider(reference)
-        return self._providers[reference]
+        at = self.location(reference)
+        return None if at is None else self._snapshot.block(at.block_id).uuid(at.node, at.row)
 
     def root(self, reference: str) -> Location | None:
         """Where the root of the provider's tree is, None if there is no such provider."""
-        uuid = self.provider(reference)
-        location = None if uuid is None else self._snapshot.locate_uuid(uuid)
-        return None if location is None else location._replace(node=0)
+        at = self.location(reference)
+        return None if at is None else at._replace(node=0)
 
     def aggregates(self, reference: str) -> frozenset[str]:
         """The uuids of the aggregates; empty if there is none."""
@@ -77,7 +97,7 @@ class References:
         """The references that the client may have meant by one that stands for nothing."""
         names = self._snapshot.names
         if unknown.kind == "drain":
-            return similar(unknown.reference, names.drains)
+            return similar(unknown.reference, names.records.drains)
         if unknown.kind == "aggregate":
             labels = (value if key == "name" else f"{key}={value}" for key, value in names.labels)
             return similar(unknown.reference, likely(unknown.reference, labels))
@@ -85,18 +105,20 @@ class References:
         written = likely(json_of(unknown.reference), chain.from_iterable(blocks))
         return similar(unknown.reference, filter(None, map(json.decode, written)))
 
-    def is_drain(self, name: str) -> bool:
-        """Whether there is a drain with a name."""
-        return name in self._snapshot.names.drains
+    def unknown(
+        self, kind: ReferenceKind, named: Iterable[tuple[str, str]]
+    ) -> Iterator[UnknownReference]:
+        """Those of some references that stand for nothing; each with its JSON pointer."""
+        for at, reference in named:
+            if not self._exists(kind, reference):
+                yield UnknownReference(at, kind, reference)
 
-    def _provider(self, reference: str) -> str | None:
-        uuid = parse_uuid_lax(reference)
-        if uuid is not None:
-            return uuid if self._snapshot.locate_uuid(uuid) is not None else None
-        location = self._snapshot.locate_name(json_of(reference))
-        if location is None:
-            return None
-        return self._snapshot.block(location.block_id).uuid(location.node, location.row)
+    def _exists(self, kind: ReferenceKind, reference: str) -> bool:
+        if kind == "drain":
+            return reference in self._snapshot.names.records.drains
+        if kind == "aggregate":
+            return bool(self.aggregates(reference))
+        return self.location(reference) is not None
 
     def _aggregates_of(self, reference: str) -> frozenset[str]:
         names = self._snapshot.names
@@ -108,55 +130,24 @@ class References:
         return frozenset(names.labels.get(label, ()))
 
 
-def request_of(question: Question, references: References) -> CandidatesRequest:
-    """The request that a question stands for; what a search takes."""
-    relations = [
-        Relation(is_together, relation.groups, relation.at)
-        for is_together, several in ((True, question.together), (False, question.apart))
-        for relation in several
-    ]
-    return CandidatesRequest(
-        groups=tuple(_group(name, group, references) for name, group in question.groups),
-        host=_host(question.host, references),
-        relations=tuple(relations),
-        is_natural=not question.is_query,
-    )
-
-
 def unknown_references(question: Question, references: References) -> Iterator[UnknownReference]:
     """The references that stand for nothing."""
-    host = question.host
-    providers: dict[str, Iterable[str]] = {
-        **dict(zip(pointers_of_within(host), host.within, strict=True)),
-        "/host/not_in": host.not_in,
+    naming: dict[str, QuestionHost | QuestionGroup] = {
+        "/host": question.host,
+        **{f"/groups/{escaped(name)}": group for name, group in question.groups},
     }
-    members = {"/host/member_of": host.member_of}
-    for name, group in question.groups:
-        at = f"/groups/{escaped(name)}"
-        providers |= {
-            f"{at}/in_tree": group.in_tree or (),
-            f"{at}/under": group.under or (),
-            f"{at}/not_under": group.not_under,
-        }
-        members[f"{at}/member_of"] = group.member_of
-    for at, named in providers.items():
-        for place, reference in enumerate(named):
-            if references.provider(reference) is None:
-                yield UnknownReference(f"{at}/{place}", "provider", reference)
-    for at, items in members.items():
-        for item_at, reference in _names_in(at, items):
-            if not references.aggregates(reference):
-                yield UnknownReference(item_at, "aggregate", reference)
+    for at, each in naming.items():
+        for within, named in each.named_providers.items():
+            yield from references.unknown("provider", placed(at + within, named))
+    for at, each in naming.items():
+        yield from references.unknown("aggregate", _names_in(f"{at}/member_of", each.member_of))
     if question.tolerate != "*":
-        for place, name in enumerate(question.tolerate):
-            if not references.is_drain(name):
-                yield UnknownReference(f"/tolerate/{place}", "drain", name)
+        yield from references.unknown("drain", placed("/tolerate", question.tolerate))
 
 
-def pointers_of_within(host: QuestionHost) -> Sequence[str]:
-    """The JSON pointers to the lists of `host.in`, which are nested only if there are several."""
-    count = len(host.within)
-    return ["/host/in"] if count == 1 else [f"/host/in/{place}" for place in range(count)]
+def placed(at: str, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The pointer to each name of a list, and the name."""
+    return ((f"{at}/{place}", name) for place, name in enumerate(names))
 
 
 def unknown_names(question: Question, snapshot: Snapshot) -> Iterator[UnknownName]:
@@ -203,55 +194,25 @@ def _names_in(at: str, items: Iterable[Item]) -> Iterator[tuple[str, str]]:
             yield (f"{at}/{place}/{number}" if len(item.names) > 1 else f"{at}/{place}"), name
 
 
-def _group(name: str, group: QuestionGroup, references: References) -> RequestGroup:
-    return RequestGroup(
-        suffix=name,
-        resources=group.resources,
-        required=_required(group.required),
-        forbidden=_forbidden(group.required),
-        member_of=member_of(group.member_of, references),
-        not_member_of=not_member_of(group.member_of, references),
-        in_tree=_providers(group.in_tree, references),
-        under=_providers(group.under, references),
-        not_under=_providers(group.not_under, references) or frozenset(),
-        split=group.split,
-    )
-
-
-def _host(host: QuestionHost, references: References) -> HostConditions:
-    return HostConditions(
-        required=_required(host.required),
-        forbidden=_forbidden(host.required),
-        anywhere=_required(host.anywhere),
-        nowhere=_forbidden(host.anywhere),
-        member_of=member_of(host.member_of, references),
-        not_member_of=not_member_of(host.member_of, references),
-        within=_within(host.within, references),
-        not_in=_providers(host.not_in, references) or frozenset(),
-    )
-
-
-def _within(lists: Sequence[Sequence[str]], references: References) -> frozenset[str] | None:
-    """Providers that all trees with one provider of each list have, and no other tree; None for no
-    condition."""
-    if len(lists) <= 1:
-        return _providers(lists[0], references) if lists else None
-    roots = [{references.root(each) for each in several} for several in lists]
-    common = set.intersection(*roots)
-    return _providers((each for each in lists[0] if references.root(each) in common), references)
-
-
-def _required(items: Iterable[Item]) -> tuple[frozenset[str], ...]:
+def required_of(items: Collection[Item]) -> tuple[frozenset[str], ...]:
+    """Sets of names, of each of which one must be there; each set once."""
+    if not items:
+        return ()
     sets = (frozenset(item.names) for item in items if not item.is_negated)
     return tuple(dict.fromkeys(sets))
 
 
-def _forbidden(items: Iterable[Item]) -> frozenset[str]:
+def forbidden_of(items: Collection[Item]) -> frozenset[str]:
+    """The names that must not be there."""
+    if not items:
+        return _NOTHING
     return frozenset(name for item in items if item.is_negated for name in item.names)
 
 
-def member_of(items: Iterable[Item], references: References) -> tuple[frozenset[str], ...]:
+def member_of(items: Collection[Item], references: References) -> tuple[frozenset[str], ...]:
     """Sets of uuids of aggregates, of each of which one must match."""
+    if not items:
+        return ()
     sets = (
         frozenset[str]().union(*map(references.aggregates, item.names))
         for item in items
@@ -260,8 +221,10 @@ def member_of(items: Iterable[Item], references: References) -> tuple[frozenset[
     return tuple(dict.fromkeys(sets))
 
 
-def not_member_of(items: Iterable[Item], references: References) -> frozenset[str]:
+def not_member_of(items: Collection[Item], references: References) -> frozenset[str]:
     """The uuids of the aggregates that must not match."""
+    if not items:
+        return _NOTHING
     return frozenset(
         uuid
         for item in items
@@ -269,11 +232,3 @@ def not_member_of(items: Iterable[Item], references: References) -> frozenset[st
         for name in item.names
         for uuid in references.aggregates(name)
     )
-
-
-def _providers(named: Iterable[str] | None, references: References) -> frozenset[str] | None:
-    """The uuids of those providers that exist; None for no condition."""
-    if named is None:
-        return None
-    uuids = map(references.provider, named)
-    return frozenset(uuid for uuid in uuids if uuid is not None)

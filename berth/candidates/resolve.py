@@ -1,30 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resolving: from a request to a plan, in which names and uuids are ids and conditions are look-up
-tables."""
+"""Resolving: from a question to a plan, in which names and references are ids, conditions are
+look-up tables, and relations name demands.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
+from typing import Final, NamedTuple
 
-from berth.candidates.places import ANYWHERE, Places, Subtrees
-from berth.candidates.plan import (
-    Demand,
-    MembershipTest,
-    Plan,
-    PlannedSplit,
-    Rules,
-    TraitTest,
-    by_suffix,
+from berth.candidates.conditions import ANYWHERE, MembershipTest, Places, Subtrees, TraitTest
+from berth.candidates.plan import Demand, Plan, PlannedRelation, PlannedSplit, Rules
+from berth.candidates.question import LEVELS, Item, Question, QuestionGroup, Split
+from berth.candidates.references import (
+    References,
+    forbidden_of,
+    member_of,
+    not_member_of,
+    required_of,
 )
-from berth.candidates.question import LEVELS, Split
-from berth.candidates.relations import Relations, relations_of
-from berth.candidates.request import CandidatesRequest, RequestGroup
-from berth.index.aggregate_sets import Mask
+from berth.index.sets import Mask
 from berth.index.snapshot import Location, Snapshot
 from berth.model.errors import UnknownResourceClass, UnknownTraits
 from berth.model.ids import AggregateUUID, ClassId, TraitId
 from berth.model.inventory import MAX_INT
+
+_ANY_TRAITS: Final = TraitTest()
 
 
 class NothingFits(Exception):
@@ -32,115 +34,160 @@ class NothingFits(Exception):
     not exist."""
 
 
-def resolve(snapshot: Snapshot, request: CandidatesRequest, *, one_per_tree: bool) -> Plan:
-    """The plan of a request, kept for the next equal request.
+def resolve_question(
+    snapshot: Snapshot,
+    question: Question,
+    *,
+    one_per_tree: bool = False,
+    references: References | None = None,
+) -> Plan:
+    """`plan_of`, kept for the next equal question.
 
-    A plan depends on the request, on names, and on the positions of the providers that it names.
+    A plan depends on the question, on names, and on the places of the providers that it names.
     """
     # PERF bench, flat: resolving takes as long as all the rest of a small answer.
     memory = snapshot.memory
-    named = request.named_providers
-    places = tuple(map(snapshot.locate_uuid, named)) if named else ()
-    key = snapshot.names, request, one_per_tree, places
+    places: tuple[Location | None, ...] = ()
+    if question.named_providers:
+        references = references or References(snapshot)
+        assert references.are_of(snapshot), "places in another fleet are others"
+        places = tuple(map(references.location, question.named_providers))
+    key = snapshot.names, question, one_per_tree, places
     plan: Plan | None = memory.get(key)
     if plan is None:
-        plan = plan_of(snapshot, request, one_per_tree=one_per_tree)
+        plan = plan_of(snapshot, question, one_per_tree=one_per_tree, references=references)
         memory.keep(key, plan, plan.size)
     return plan
 
 
-def plan_of(snapshot: Snapshot, request: CandidatesRequest, *, one_per_tree: bool) -> Plan:
-    """Resolve a request against a snapshot: conditions on the host first, then the groups in their
+def plan_of(
+    snapshot: Snapshot,
+    question: Question,
+    *,
+    one_per_tree: bool = False,
+    references: References | None = None,
+) -> Plan:
+    """Resolve a question against a snapshot: conditions on the host first, then the groups in their
     order.
+
+    Args:
+        references: those of earlier questions about the snapshot, or about one in which only other
+            amounts are used or other providers drained.
 
     Raises:
         UnknownResourceClass, UnknownTraits: a name that the deployment does not know.
         NothingFits: the answer is empty.
     """
-    host = request.host
-    roots = trait_ids(snapshot, host.forbidden.union(*host.required))
-    anywhere = trait_ids(snapshot, host.nowhere.union(*host.anywhere))
-    levels = trait_ids(snapshot, frozenset(relation.at for relation in request.relations) - LEVELS)
-    within = None if host.within is None else _trees(snapshot, host.within)
-    demands, splits, demands_of, union_traits = _demands(snapshot, request)
-    relations = relations_of(request, demands_of, levels)
-    own = relations.among(len(demands))
-    suffixed = set(by_suffix(demands)[0])
-    isolate = request.group_policy == "isolate"
-    splits_union = any(split.demand.unsuffixed for split in splits)
+    host, references = question.host, references or References(snapshot)
+    assert references.are_of(snapshot), "places in another fleet are others"
+    root_traits = trait_test(snapshot, required_of(host.required), forbidden_of(host.required))
+    tree_traits = trait_test(snapshot, required_of(host.anywhere), forbidden_of(host.anywhere))
+    relations = (*question.together, *question.apart)
+    levels = trait_ids(snapshot, frozenset(each.at for each in relations) - LEVELS)
+    within = Subtrees(_some(_within(host.within, references))) if host.within else None
+    demands, splits, union_traits = _demands(snapshot, question, references)
+    asking = (*demands, *(split.demand for split in splits))
+    whole = _rules(question, asking, len(asking), union_traits, levels, one_per_tree=one_per_tree)
+    rules = whole
+    if splits:
+        splits_union = any(split.demand.unsuffixed for split in splits)
+        own_union = _ANY_TRAITS if splits_union else union_traits
+        rules = _rules(question, asking, len(demands), own_union, levels, one_per_tree=one_per_tree)
     return Plan(
         demands=demands,
-        root_traits=trait_test(roots, host.required, host.forbidden),
-        tree_traits=trait_test(anywhere, host.anywhere, host.nowhere),
-        root_membership=membership_test(snapshot, host.member_of, host.not_member_of),
+        root_traits=root_traits,
+        tree_traits=tree_traits,
+        root_membership=membership_of(snapshot, host.member_of, references),
         within=within,
-        not_in=_trees(snapshot, host.not_in, may_be_none=True) if host.not_in else None,
-        forbidden_at_root=_forbidden_at_root((*demands, *(split.demand for split in splits))),
-        union_traits=TraitTest() if splits_union else union_traits,
-        isolate=isolate or own.isolates(suffixed),
-        subtrees=own.subtrees,
-        one_per_tree=one_per_tree,
-        relations=own.without_isolation(suffixed),
+        not_in=Subtrees(_roots(references.located(host.not_in))) if host.not_in else None,
+        forbidden_at_root=_forbidden_at_root(asking),
+        rules=rules,
         splits=splits,
-        whole=_whole(demands, splits, union_traits, relations) if splits else None,
+        whole=whole,
     )
 
 
-def _whole(
-    demands: tuple[Demand, ...],
-    splits: tuple[PlannedSplit, ...],
+def _rules(
+    question: Question,
+    asking: Sequence[Demand],
+    count: int,
     union_traits: TraitTest,
-    relations: Relations,
+    levels: Mapping[str, TraitId],
+    *,
+    one_per_tree: bool,
 ) -> Rules:
-    """`Plan.whole`; requests with splits have no group policy."""
-    suffixed, unsuffixed = by_suffix((*demands, *(split.demand for split in splits)))
+    """What a question asks of the first `count` of its demands alone, whatever serves the others.
+
+    Args:
+        levels: the ids of the traits that relations name.
+    """
+    numbers_of: dict[str, tuple[int, ...]] = {}
+    for number, demand in enumerate(asking):
+        numbers_of[demand.suffix] = (*numbers_of.get(demand.suffix, ()), number)
+    suffixed = tuple(number for number in range(count) if not asking[number].unsuffixed)
+    isolate = False
+    subtrees: list[tuple[int, ...]] = []
+    relations: list[PlannedRelation] = []
+    for is_together, several in ((True, question.together), (False, question.apart)):
+        # A relation holds no more for being repeated.
+        for relation in dict.fromkeys(several):
+            groups = [numbers_of.get(name, ()) for name in relation.groups]
+            if is_together and relation.at == "subtree":
+                subtree = tuple(sorted({*chain.from_iterable(groups)}))
+                # One group alone restricts nothing, and the common ancestor may be the provider of
+                # a demand that does not count.
+                if len({*relation.groups}) > 1 and max(subtree) < count and subtree not in subtrees:
+                    subtrees.append(subtree)
+                continue
+            own = (tuple(number for number in group if number < count) for group in groups)
+            at = levels.get(relation.at, relation.at)
+            planned = PlannedRelation(is_together, at, tuple(filter(None, own)))
+            isolates = not is_together and at == "provider" and {*suffixed} == {*planned.demands}
+            if len(planned.groups) > 1 and isolates:
+                isolate = True
+            elif len(planned.groups) > 1:
+                relations.append(planned)
     return Rules(
-        suffixed,
-        unsuffixed,
-        isolate=False,
-        one_per_tree=False,
+        suffixed=suffixed,
+        unsuffixed=tuple(number for number in range(count) if asking[number].unsuffixed),
+        isolate=isolate,
+        one_per_tree=one_per_tree,
         union_traits=union_traits,
-        subtrees=relations.subtrees,
-        relations=relations.others,
+        subtrees=tuple(subtrees),
+        relations=tuple(relations),
     )
 
 
 def _demands(
-    snapshot: Snapshot, request: CandidatesRequest
-) -> tuple[tuple[Demand, ...], tuple[PlannedSplit, ...], dict[str, tuple[int, ...]], TraitTest]:
-    """The demands and the splits of a request; for each suffix the numbers of its demands, those of
-    splits behind all others; and `Plan.union_traits`."""
-    asking: list[tuple[str, Demand]] = []
-    union_traits = TraitTest()
-    of_conditions: dict[object, Demand] = {}
-    for group in request.groups:
-        if not group.suffix:
-            of_class, union_traits = _unsuffixed(snapshot, group, first_query_id=len(asking))
-            asking.extend((group.suffix, demand) for demand in of_class)
-            continue
-        same = _conditions_of(group)
-        demand = of_conditions.get(same)
-        if demand is None:
-            demand = of_conditions[same] = _suffixed(
-                snapshot, group, query_id=len(asking), is_natural=request.is_natural
-            )
-        asking.append((group.suffix, replace(demand, suffix=group.suffix)))
-    asked = {group.suffix: dict(group.split) for group in request.groups if group.split}
+    snapshot: Snapshot, question: Question, references: References
+) -> tuple[tuple[Demand, ...], tuple[PlannedSplit, ...], TraitTest]:
+    """The demands and the splits of a question; and `Rules.union_traits`."""
+    asking: list[tuple[Demand, Split | None]] = []
+    union_traits = _ANY_TRAITS
+    of_conditions: dict[_Conditions, Demand] = {}
     names = snapshot.names.class_names
-    demands: list[Demand] = []
-    splits: list[PlannedSplit] = []
-    for suffix, demand in asking:
-        split = asked.get(suffix, {}).get(names[demand.amounts[0][0]]) if demand.amounts else None
-        if split is None:
-            demands.append(demand)
+    for name, group in question.groups:
+        conditions = _Conditions.of(group, references)
+        if not name:
+            demands, union_traits = _unsuffixed(
+                snapshot, group, conditions, first_query_id=len(asking)
+            )
         else:
-            splits.append(_planned_split(demand, split))
-    numbered = [*demands, *(split.demand for split in splits)]
-    demands_of = {
-        group.suffix: tuple(n for n, demand in enumerate(numbered) if demand.suffix == group.suffix)
-        for group in request.groups
-    }
-    return tuple(demands), tuple(splits), demands_of, union_traits
+            demand = of_conditions.get(conditions)
+            if demand is None:
+                demand = of_conditions[conditions] = _suffixed(
+                    snapshot, group, conditions, query_id=len(asking), is_query=question.is_query
+                )
+            demands = [replace(demand, suffix=name)]
+        split = dict(group.split)
+        for demand in demands:
+            of_class = names[demand.amounts[0][0]] if demand.amounts else ""
+            asking.append((demand, split.get(of_class)))
+    return (
+        tuple(demand for demand, split in asking if split is None),
+        tuple(_planned_split(demand, split) for demand, split in asking if split is not None),
+        union_traits,
+    )
 
 
 def _planned_split(demand: Demand, split: Split) -> PlannedSplit:
@@ -162,64 +209,99 @@ def any_root_passes(snapshot: Snapshot, plan: Plan) -> bool:
     )
 
 
-def _conditions_of(group: RequestGroup) -> tuple[object, ...]:
-    """Everything of a group but its suffix: groups with equal conditions share a query."""
-    return (
-        frozenset(group.resources),
-        group.required,
-        group.forbidden,
-        group.member_of,
-        group.not_member_of,
-        group.in_tree,
-        group.under,
-        group.not_under,
-        group.split,
-    )
+class _Conditions(NamedTuple):
+    """What a group asks of its providers, in whichever order it was sent: groups with equal
+    conditions share a query. Attributes are as in `QuestionGroup`."""
+
+    resources: frozenset[tuple[str, int]]
+    required: tuple[frozenset[str], ...]
+    forbidden: frozenset[str]
+    member_of: tuple[frozenset[str], ...]
+    not_member_of: frozenset[str]
+    in_tree: frozenset[Location] | None
+    under: frozenset[Location] | None
+    not_under: frozenset[Location]
+    split: tuple[tuple[str, Split], ...]
+
+    @classmethod
+    def of(cls, group: QuestionGroup, references: References) -> _Conditions:
+        """The conditions of a group."""
+        return cls(
+            frozenset(group.resources),
+            required_of(group.required),
+            forbidden_of(group.required),
+            member_of(group.member_of, references),
+            not_member_of(group.member_of, references),
+            None if group.in_tree is None else frozenset(references.located(group.in_tree)),
+            None if group.under is None else frozenset(references.located(group.under)),
+            frozenset(references.located(group.not_under)) if group.not_under else frozenset(),
+            group.split,
+        )
+
+    @property
+    def places(self) -> Places:
+        """Where the providers must be.
+
+        Raises:
+            NothingFits: nowhere.
+        """
+        if self.in_tree is None and self.under is None and not self.not_under:
+            return ANYWHERE
+        return Places(
+            None if self.in_tree is None else Subtrees(_roots(_some(self.in_tree))),
+            None if self.under is None else Subtrees(_some(self.under)),
+            Subtrees(self.not_under) if self.not_under else None,
+        )
 
 
 def _suffixed(
-    snapshot: Snapshot, group: RequestGroup, *, query_id: int, is_natural: bool
+    snapshot: Snapshot,
+    group: QuestionGroup,
+    conditions: _Conditions,
+    *,
+    query_id: int,
+    is_query: bool,
 ) -> Demand:
-    amounts, membership, traits, places = _resolved(snapshot, group)
-    if not amounts and not is_natural:
+    """The demand of a group with a name, which the caller gives it."""
+    amounts, membership, traits, places = _resolved(snapshot, group, conditions)
+    if not amounts and is_query:
         # COMPAT spec/allocation-candidates.md 5.2: no provider serves a group that has no resources
         # and only forbidden traits, forbidden aggregates or a tree.
-        if not group.required and not group.member_of:
+        if not conditions.required and not conditions.member_of:
             raise NothingFits
         # COMPAT likewise: the tree of a group without resources must exist, and is then ignored.
         places = ANYWHERE
-    return Demand(group.suffix, query_id, amounts, traits, membership, places, unsuffixed=False)
+    return Demand("", query_id, amounts, traits, membership, places, unsuffixed=False)
 
 
 def _unsuffixed(
-    snapshot: Snapshot, group: RequestGroup, *, first_query_id: int
+    snapshot: Snapshot, group: QuestionGroup, conditions: _Conditions, *, first_query_id: int
 ) -> tuple[list[Demand], TraitTest]:
-    amounts, membership, traits, places = _resolved(snapshot, group)
+    amounts, membership, traits, places = _resolved(snapshot, group, conditions)
     own = TraitTest(forbidden=traits.forbidden)
     demands = [
-        Demand(group.suffix, query_id, (amount,), own, membership, places, unsuffixed=True)
+        Demand("", query_id, (amount,), own, membership, places, unsuffixed=True)
         for query_id, amount in enumerate(amounts, first_query_id)
     ]
     return demands, TraitTest(traits.required)
 
 
 def _resolved(
-    snapshot: Snapshot, group: RequestGroup
+    snapshot: Snapshot, group: QuestionGroup, conditions: _Conditions
 ) -> tuple[tuple[tuple[ClassId, int], ...], MembershipTest, TraitTest, Places]:
     """Resolve a group's names in the order of the specification; the first failure ends it."""
     amounts = tuple((class_id(snapshot, name), amount) for name, amount in group.resources)
-    membership = membership_test(snapshot, group.member_of, group.not_member_of)
-    named = frozenset().union(group.forbidden, *group.required)
+    membership = membership_test(snapshot, conditions.member_of, conditions.not_member_of)
     try:
-        ids = trait_ids(snapshot, named)
+        traits = trait_test(snapshot, conditions.required, conditions.forbidden)
     except UnknownTraits:
         if membership.member is not None and not _anybody_in(snapshot, membership.member):
             raise NothingFits from None
         raise
-    places = _places(snapshot, group)
+    places = conditions.places
     if any(amount > MAX_INT for _, amount in amounts):
         raise NothingFits
-    return amounts, membership, trait_test(ids, group.required, group.forbidden), places
+    return amounts, membership, traits, places
 
 
 def class_id(snapshot: Snapshot, name: str) -> ClassId:
@@ -248,13 +330,27 @@ def trait_ids(snapshot: Snapshot, names: frozenset[str]) -> dict[str, TraitId]:
 
 
 def trait_test(
-    ids: Mapping[str, TraitId], required: Iterable[frozenset[str]], forbidden: Iterable[str]
+    snapshot: Snapshot, required: Collection[frozenset[str]], forbidden: frozenset[str]
 ) -> TraitTest:
-    """Conditions on traits, given by name."""
+    """Conditions on traits, given by name.
+
+    Raises:
+        UnknownTraits: some do not exist.
+    """
+    if not required and not forbidden:
+        return _ANY_TRAITS
+    ids = trait_ids(snapshot, forbidden.union(*required))
     return TraitTest(
         tuple(frozenset(ids[name] for name in names) for names in required),
         frozenset(ids[name] for name in forbidden),
     )
+
+
+def membership_of(
+    snapshot: Snapshot, items: Collection[Item], references: References
+) -> MembershipTest:
+    """Conditions on aggregates, given by reference."""
+    return membership_test(snapshot, member_of(items, references), not_member_of(items, references))
 
 
 def membership_test(
@@ -279,32 +375,18 @@ def _anybody_in(snapshot: Snapshot, member: Mask) -> bool:
     return any(bool(member[block.aggregate_sets].any()) for _, block in snapshot.occupied())
 
 
-def _places(snapshot: Snapshot, group: RequestGroup) -> Places:
-    if group.in_tree is None and group.under is None and not group.not_under:
-        return ANYWHERE
-    return Places(
-        None if group.in_tree is None else _trees(snapshot, group.in_tree),
-        None if group.under is None else Subtrees(_some(_located(snapshot, group.under))),
-        Subtrees(_located(snapshot, group.not_under)) if group.not_under else None,
+def _within(lists: Sequence[Sequence[str]], references: References) -> frozenset[Location]:
+    """The roots of the trees with one provider of each list."""
+    return frozenset.intersection(
+        *(frozenset(_roots(references.located(named))) for named in lists)
     )
 
 
-def _trees(snapshot: Snapshot, uuids: Iterable[str], *, may_be_none: bool = False) -> Subtrees:
-    """The trees of those of some providers that exist.
-
-    Raises:
-        NothingFits: there are none, and there must be some.
-    """
-    located = [location._replace(node=0) for location in _located(snapshot, uuids)]
-    return Subtrees(located if may_be_none else _some(located))
+def _roots(locations: Iterable[Location]) -> list[Location]:
+    return [location._replace(node=0) for location in locations]
 
 
-def _located(snapshot: Snapshot, uuids: Iterable[str]) -> list[Location]:
-    locations = map(snapshot.locate_uuid, uuids)
-    return [location for location in locations if location is not None]
-
-
-def _some(locations: list[Location]) -> list[Location]:
+def _some(locations: frozenset[Location]) -> frozenset[Location]:
     if not locations:
         raise NothingFits
     return locations

@@ -10,22 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import cached_property
 from operator import itemgetter
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.candidates.masks import fits
+from berth.candidates.conditions import all_of, fits
 from berth.candidates.plan import Plan
-from berth.index.aggregate_sets import Mask
-from berth.index.block import UUID_LENGTH, Block
+from berth.index.block import UUID_LENGTH, Block, Floats, Ints
+from berth.index.sets import Mask
 from berth.index.snapshot import Location, Snapshot
 from berth.model.budget import Budget
 from berth.model.ids import ClassId, ProviderId
 
-Amounts = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 Texts = NDArray[np.void]
+
+T = TypeVar("T", bound=np.generic)
 
 _UUID: Final = np.dtype(f"V{UUID_LENGTH}")
 
@@ -54,12 +54,13 @@ class SharingProviders:
         snapshot: Snapshot,
         plan: Plan,
         budget: Budget,
-        eligible: Callable[[], Iterable[tuple[int, Block, Numbers]]],
+        eligible: Callable[[], Iterable[tuple[int, Block, Ints]]],
     ) -> None:
         """None so far.
 
         Args:
-            eligible: the rows of each block that may anchor candidates of sharing providers only.
+            eligible: finds the rows of each block that may anchor candidates without a provider of
+                their own.
         """
         self.sharing = snapshot.sharing
         self._snapshot = snapshot
@@ -70,11 +71,10 @@ class SharingProviders:
         self._numbers: dict[ProviderId, int] = {}
         #: Arguments of `useful` -> its results.
         self._useful: dict[tuple[ProviderId, ...], tuple[SharingProvider, ...]] = {}
-        #: (block_id, node) -> (query id, the rows in which that node could serve it).
-        self._serving: dict[tuple[int, int], list[tuple[int, Mask]]] = {}
+        #: (block_id, node) -> (query id, the rows in which that node could serve it; None for all).
+        self._serving: dict[tuple[int, int], list[tuple[int, Mask | None]]] = {}
         self._uuid_texts: dict[int, Texts] = {}
-        self._texts: Texts | None = None
-        self._rooms: dict[ClassId, Amounts] = {}
+        self._values: dict[Hashable, NDArray[Any]] = {}
         self._least: dict[tuple[ProviderId, ...], tuple[int, int] | None] = {}
 
     def __len__(self) -> int:
@@ -84,8 +84,8 @@ class SharingProviders:
         return self._met[number]
 
     def useful(self, serving: tuple[ProviderId, ...]) -> tuple[SharingProvider, ...]:
-        """Those of some sharing providers that could serve any query; within a tree, parents before
-        their children."""
+        """Those of some sharing providers that could serve at least one query; within a tree,
+        parents before their children."""
         useful = self._useful.get(serving)
         if useful is None:
             met = [each for each in map(self._meet, serving) if each.serves]
@@ -110,13 +110,13 @@ class SharingProviders:
             ]
         )
 
-    def texts(self, numbers: Numbers) -> Texts:
+    def ids(self, numbers: Ints) -> Ints:
+        """The ids of some providers."""
+        return self._each("ids", lambda each: each.provider_id, np.dtype(np.int64))[numbers]
+
+    def texts(self, numbers: Ints) -> Texts:
         """The uuids of some providers, as void elements of 36 bytes."""
-        if self._texts is None or len(self._texts) < len(self._met):
-            self._texts = np.empty(len(self._met), dtype=_UUID)
-            for each in self._met:
-                self._texts[each.number] = self.text(each)
-        return self._texts[numbers]
+        return self._each("texts", self.text, _UUID)[numbers]
 
     def text(self, foreign: SharingProvider) -> np.void:
         """The uuid of one provider."""
@@ -139,21 +139,27 @@ class SharingProviders:
         line, columns = block.shape.row_of_node[class_id][node], block.columns[class_id]
         return columns.min_unit.item(line, row), columns.step_size.item(line, row)
 
-    def rooms(self, class_id: ClassId, numbers: Numbers) -> Amounts:
+    def rooms(self, class_id: ClassId, numbers: Ints) -> Floats:
         """`Trees.room` of some providers, all of which have the class."""
-        rooms = self._rooms.get(class_id)
-        if rooms is None or len(rooms) < len(self._met):
-            rooms = self._rooms[class_id] = np.array(
-                [
-                    self.room(each, class_id) if self._has(each, class_id) else 0.0
-                    for each in self._met
-                ]
-            )
-        return rooms[numbers]
+
+        def room(each: SharingProvider) -> float:
+            return self.room(each, class_id) if self._has(each, class_id) else 0.0
+
+        return self._each(class_id, room, np.dtype(np.float64))[numbers]
+
+    def _each(
+        self, key: Hashable, value: Callable[[SharingProvider], object], kind: np.dtype[T]
+    ) -> NDArray[T]:
+        """A value of every provider that was met; kept until more are met."""
+        values = self._values.get(key)
+        if values is None or len(values) < len(self._met):
+            values = np.fromiter(map(value, self._met), dtype=kind, count=len(self._met))
+            self._values[key] = values
+        return values
 
     def least_anchor(self, providers: tuple[ProviderId, ...]) -> tuple[int, int] | None:
-        """The block and the row of the root with the smallest uuid at which a candidate of sharing
-        providers may be anchored; None if only the tree that it was found from is known to be.
+        """The block and the row of the root with the smallest uuid that may anchor a candidate of
+        sharing providers; None if no root but the one that it was found from is known to.
 
         Args:
             providers: one for each of `Plan.asking`.
@@ -167,7 +173,7 @@ class SharingProviders:
     def _least_anchor(self, providers: tuple[ProviderId, ...]) -> tuple[int, int] | None:
         asking = zip(self._plan.asking, providers, strict=True)
         if not all(demand.query_id in self._meet(each).serves for demand, each in asking):
-            # Its own tree lends it something that it needs.
+            # One of the providers serves its demand only in its own tree.
             return None
         roots, of_provider = self._roots
         common = set.intersection(*(of_provider.get(each, set()) for each in set(providers)))
@@ -175,8 +181,9 @@ class SharingProviders:
 
     @cached_property
     def _roots(self) -> tuple[list[tuple[int, int]], dict[ProviderId, set[int]]]:
-        """Of the eligible roots with each aggregate set of a tree the smallest, in the order of
-        their uuids; and the numbers of those that each sharing provider serves."""
+        """For each aggregate set of a tree, the eligible root with the smallest uuid, all in the
+        order of their uuids; and for each sharing provider, the numbers of the roots that it
+        serves."""
         least: dict[int, tuple[bytes, tuple[int, int]]] = {}
         for block_id, block, rows in self._eligible():
             uuids, sets = block.uuid_texts[0].take(rows), block.tree_aggregate_sets[rows]
@@ -212,7 +219,9 @@ class SharingProviders:
                 () if self._budget.is_spent() else _serving(self._plan, block_id, block, node)
             )
             serving = self._serving[block_id, node] = list(by_query)
-        serves = frozenset([query_id for query_id, mask in serving if mask.item(row)])
+        serves = frozenset(
+            [query_id for query_id, mask in serving if mask is None or mask.item(row)]
+        )
         foreign = SharingProvider(len(self._met), provider, location, serves)
         self._numbers[provider] = foreign.number
         self._met.append(foreign)
@@ -224,31 +233,25 @@ def room_at(block: Block, node: int, row: int, class_id: ClassId) -> float:
     return float(block.columns[class_id].room.item(block.shape.row_of_node[class_id][node], row))
 
 
-def _serving(plan: Plan, block_id: int, block: Block, node: int) -> Iterator[tuple[int, Mask]]:
-    """The queries of other trees that a node of a block's trees could serve, and in which rows."""
-    node_type = block.shape.node_types[node]
-    for query_id, wanted in plan.queries.items():
-        places = wanted.places
-        if places.in_tree is not None and wanted.unsuffixed:
+def _serving(
+    plan: Plan, block_id: int, block: Block, node: int
+) -> Iterator[tuple[int, Mask | None]]:
+    """The queries of other trees that a node of a block's trees could serve, each with the rows in
+    which it could; None for all."""
+    shape, rows = block.shape, slice(0, block.rows)
+    for query_id, demand in plan.queries.items():
+        places = demand.places
+        if places.in_tree is not None and demand.unsuffixed:
             continue
-        if not places.has_any_in(block_id):
+        if not places.has_any_in(block_id) or not demand.admits(shape.node_types[node]):
             continue
-        if not wanted.traits.passes(node_type.traits) or not all(
-            class_id in node_type.classes for class_id, _ in wanted.amounts
-        ):
-            continue
-        mask: Mask = np.ones(block.rows, dtype=np.bool_)
-        for class_id, amount in wanted.amounts:
-            line = block.shape.row_of_node[class_id][node]
-            mask &= fits(block.columns[class_id], amount, (line, slice(None)))
-        if wanted.membership.member is not None:
-            mask &= wanted.membership.member[block.aggregate_sets[node]]
-        if wanted.membership.forbidden is not None:
-            mask &= ~wanted.membership.forbidden[block.aggregate_sets[node]]
-        if block.drained is not None:
-            mask &= ~block.drained[node]
-        if places.has_conditions:
-            inside = places.mask(block_id, block.shape.lineage[node], slice(0, block.rows))
-            if inside is not None:
-                mask &= inside
-        yield query_id, mask
+        having = (
+            fits(block.columns[each], amount, (shape.row_of_node[each][node], rows))
+            for each, amount in demand.amounts
+        )
+        meeting = (
+            demand.membership.mask(block.aggregate_sets[node]),
+            None if block.drained is None else ~block.drained[node],
+            places.mask(block_id, shape.lineage[node], rows),
+        )
+        yield query_id, all_of((*having, *meeting))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Splits: amounts that come from one provider, or from several of the anchor's tree.
 
-All other demands are assigned first. Then each split takes sets of providers, over all trees of
-a batch at once: a set costs a few operations on arrays, however many trees there are. Only minimal
-sets are candidates: with all other choices the same, no part of the set would do, relations and
-traits included.
+All other demands are assigned first. Then each split tries sets of providers in all trees of a
+batch at once: a set costs a few operations on arrays, however many trees there are. Only minimal
+sets are candidates: with all other choices the same, no part of the set can give the amount and
+satisfy the relations and traits.
 
 Source: spec/beyond.md 2.5.
 """
@@ -18,14 +18,12 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.candidates.batch import Batch, Part
-from berth.candidates.plan import Plan, PlannedSplit, Rules
-from berth.candidates.rules import allows
-from berth.candidates.structure import Structure, bits_of
+from berth.candidates.batch import Batch, Duplicates, SplitAmount
+from berth.candidates.plan import Plan, PlannedSplit
+from berth.candidates.structural_rules import Structure, allows, bits_of
 from berth.candidates.trees import FilteredTrees, Trees, UniformTrees
-from berth.candidates.walk import Duplicates
-from berth.index.aggregate_sets import Mask
 from berth.index.block import Ints
+from berth.index.sets import Mask
 from berth.index.snapshot import Snapshot
 from berth.model.budget import Budget
 
@@ -45,9 +43,9 @@ def with_splits(
     """The candidates of a plan with splits, from those of its demands.
 
     Args:
-        batches: of `assign`, without the removal of duplicates.
-        any_set: for a caller who only wants to know which trees have a candidate: sets that are not
-            minimal count, because a part of each is.
+        batches: from `assign_groups`, duplicates included.
+        any_set: whether sets that are not minimal count too, for a caller who only wants to know
+            which trees have a candidate: each of these sets contains a minimal one.
     """
     for batch in batches:
         for candidates in _Splitting(snapshot, plan, batch, budget).batches(any_set=any_set):
@@ -88,7 +86,7 @@ class _Bounds(NamedTuple):
 
     Attributes:
         lo, hi: (providers, rows) the least and the most.
-        fits: (rows,) whether the amount can be made of these.
+        fits: (rows,) whether they can give the amount together.
     """
 
     lo: Ints
@@ -108,7 +106,7 @@ class _Sets:
         *,
         has_rules: bool,
     ) -> None:
-        """See `berth.candidates.splits`.
+        """The sets of some options.
 
         Args:
             wanted: the rows that count.
@@ -130,7 +128,7 @@ class _Sets:
         return self._beyond(0, list(self._options))
 
     def _beyond(self, choices: int, later: list[int]) -> Iterator[int]:
-        """The sets of some choices and at least one of those that come later."""
+        """The sets that extend some choices by at least one of those that come later."""
         for place, choice in enumerate(later):
             if self._budget.is_spent():
                 return
@@ -144,14 +142,14 @@ class _Sets:
                 yield from self._beyond(larger, later[place + 1 :])
 
     def _is_possible(self, choices: int) -> bool:
-        """Whether all may give a part in some row. More providers only raise the least that each
-        must give."""
+        """Whether all choices may give a part in some row. If not, no larger set may either: more
+        providers only raise the least that each must give."""
         lo, hi, _ = self._of_several([self._options[choice] for choice in bits_of(choices)])
         possible: Mask = (lo <= hi).all(axis=0) & (lo.sum(axis=0) <= self.split.amount)
         return bool(possible.any())
 
     def _may_grow(self, choices: int, fits: Mask, later: list[int]) -> bool:
-        """Whether a larger set may be minimal where this set does not do, or may do at all."""
+        """Whether a larger set may be minimal in some row, and may give the whole amount."""
         left = self.split.parts - choices.bit_count()
         if left <= 0 or not self._options[choices.bit_length() - 1].is_local:
             return False
@@ -166,7 +164,8 @@ class _Sets:
         if choices.bit_count() <= 2 or self._has_rules or not self._is_uniform:
             yield from _parts_of(choices)
             return
-        # With one step, a set does if a part of it does that has all but one: it has more to give.
+        # With steps of 1, more providers can give more: if any part of several providers can give
+        # the amount, so can one that lacks a single provider.
         for choice in bits_of(choices):
             yield choices & ~(1 << choice)
             yield 1 << choice
@@ -178,10 +177,9 @@ class _Sets:
     def amounts(self, choices: int) -> Ints:
         """What each provider of a set gives: the least of each, and the rest from those that may
         give most; (providers, rows)."""
-        if choices.bit_count() == 1:
-            lo, _, fits = self.bounds(choices)
-            return np.full((1, len(fits)), self.split.amount, dtype=np.int64)
         lo, hi, _ = self.bounds(choices)
+        if choices.bit_count() == 1:
+            return lo
         amounts = lo.copy()
         rest = self.split.amount - lo.sum(axis=0)
         columns = np.arange(lo.shape[1])
@@ -203,7 +201,8 @@ class _Sets:
         return bounds
 
     def _of_one(self, option: _Option) -> _Bounds:
-        """Of one provider the ordinary test holds, whatever the split's least part and step."""
+        """The bounds of one provider: it gives the whole amount, so that the least part and the
+        step of the split do not apply."""
         amount = self.split.amount
         fits = (option.room >= amount) & (option.min_unit <= amount)
         fits &= (amount % option.step_size == 0) & option.serves
@@ -232,9 +231,8 @@ class _Splitting:
     """The splits of one batch."""
 
     def __init__(self, snapshot: Snapshot, plan: Plan, batch: Batch, budget: Budget) -> None:
-        assert plan.whole is not None
         self._plan = plan
-        self._rules: Rules = plan.whole
+        self._rules = plan.whole
         self._batch = batch
         self._budget = budget
         self._structure = Structure(snapshot, batch.trees)
@@ -261,7 +259,7 @@ class _Splitting:
             rows = self._giving(combination) if any_set else self._minimal(combination)
             if rows.any():
                 parts = [
-                    Part(tuple(bits_of(choices)), sets.amounts(choices))
+                    SplitAmount(tuple(bits_of(choices)), sets.amounts(choices))
                     for sets, choices in zip(self._sets, combination, strict=True)
                 ]
                 yield Batch(batch.trees, batch.choices, np.flatnonzero(rows), tuple(parts))
@@ -276,7 +274,7 @@ class _Splitting:
                 yield *before, choices
 
     def _minimal(self, combination: tuple[int, ...]) -> Mask:
-        """The rows in which all amounts can be given so, and none by a part of its set."""
+        """The rows in which each set can give its amount, and no part of a set can."""
         rows = self._giving(combination)
         for place, (sets, choices) in enumerate(zip(self._sets, combination, strict=True)):
             for smaller in sets.smaller(choices):
@@ -288,7 +286,7 @@ class _Splitting:
         return rows
 
     def _giving(self, combination: tuple[int, ...]) -> Mask:
-        """The rows in which all amounts can be given so."""
+        """The rows in which each set can give its amount."""
         rows = self._wanted.copy()
         for sets, choices in zip(self._sets, combination, strict=True):
             rows &= sets.fits(choices)
@@ -296,10 +294,8 @@ class _Splitting:
 
     def _is_allowed(self, combination: tuple[int, ...]) -> bool:
         """Whether the rules allow the sets, next to the choices of all other demands."""
-        return allows(self._rules, self._structure, self._chosen(combination))
-
-    def _chosen(self, combination: tuple[int, ...]) -> list[int]:
-        return [*(1 << choice for choice in self._batch.choices), *combination]
+        chosen = [*(1 << choice for choice in self._batch.choices), *combination]
+        return allows(self._rules, self._structure, chosen)
 
     def _options(self, place: int, split: PlannedSplit) -> list[_Option]:
         trees, size = self._batch.trees, self._batch.trees.block.shape.size
@@ -318,7 +314,8 @@ class _Splitting:
 
 
 def _serving(trees: Trees, plan: Plan, place: int) -> Iterator[tuple[int, Mask]]:
-    """The choices that meet the conditions of a split but for the amount, and in which rows."""
+    """The choices that meet all conditions of a split but its amount, each with the rows in which
+    it does."""
     everywhere: Mask = np.ones(len(trees.rows), dtype=np.bool_)
     if isinstance(trees, FilteredTrees):
         masks = trees.masks[plan.splits[place].demand.query_id]

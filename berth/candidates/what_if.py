@@ -6,25 +6,22 @@ Source: spec/beyond.md 4.4.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
+import numpy as np
+
 from berth.candidates.question import Item
-from berth.candidates.references import (
-    References,
-    UnknownName,
-    UnknownReference,
-    member_of,
-    not_member_of,
-)
-from berth.candidates.resolve import membership_test
-from berth.index.aggregate_sets import Mask
+from berth.candidates.references import References, UnknownName, UnknownReference, placed
+from berth.candidates.resolve import membership_of
 from berth.index.draining import drains_named
 from berth.index.scenario import AddedHosts, AssumedRatio, Scenario
-from berth.index.snapshot import Location, Snapshot
+from berth.index.sets import Mask
+from berth.index.snapshot import Snapshot
 from berth.model.ids import ClassId, ProviderId
-from berth.model.similar_names import similar
+from berth.model.names import similar
 
 
 class RatioAssumed(NamedTuple):
@@ -87,12 +84,12 @@ def scenario_of(
             if assumed.resource_class in snapshot.names.class_ids
         ],
         undrained=drains_named(snapshot, what_if.undrain),
-        drained=_all_located(snapshot, references, what_if.drain),
-        without=_all_located(snapshot, references, what_if.without_hosts),
+        drained=references.located(what_if.drain),
+        without=references.located(what_if.without_hosts),
         added=[
             AddedHosts(at, added.copies)
             for added in what_if.add_hosts
-            if (at := _located(snapshot, references, added.like)) is not None
+            if (at := references.location(added.like)) is not None
         ],
     )
 
@@ -106,45 +103,19 @@ def unknown_in(
         if (name := assumed.resource_class) not in classes:
             at = f"/allocation_ratio/{place}/resource_class"
             yield UnknownName(at, "resource_class", name, similar(name, classes))
-        for number, item in enumerate(assumed.member_of):
-            for reference in item.names:
-                if not references.aggregates(reference):
-                    at = f"/allocation_ratio/{place}/member_of/{number}"
-                    yield UnknownReference(at, "aggregate", reference)
-    for place, drain in enumerate(what_if.undrain):
-        if not references.is_drain(drain):
-            yield UnknownReference(f"/undrain/{place}", "drain", drain)
-    named = [
-        *((f"/drain/{place}", reference) for place, reference in enumerate(what_if.drain)),
-        *((f"/without_hosts/{place}", ref) for place, ref in enumerate(what_if.without_hosts)),
-        *((f"/add_hosts/{place}/like", like) for place, (like, _) in enumerate(what_if.add_hosts)),
-    ]
-    for at, reference in named:
-        if references.provider(reference) is None:
-            yield UnknownReference(at, "provider", reference)
+        at = f"/allocation_ratio/{place}/member_of"
+        names = enumerate(item.names for item in assumed.member_of)
+        members = ((f"{at}/{number}", name) for number, several in names for name in several)
+        yield from references.unknown("aggregate", members)
+    yield from references.unknown("drain", placed("/undrain", what_if.undrain))
+    like = ((f"/add_hosts/{place}/like", each.like) for place, each in enumerate(what_if.add_hosts))
+    drained, gone = placed("/drain", what_if.drain), placed("/without_hosts", what_if.without_hosts)
+    yield from references.unknown("provider", chain(drained, gone, like))
 
 
 def _members(snapshot: Snapshot, assumed: RatioAssumed, references: References) -> Mask | None:
     """The sets of aggregates that meet the conditions on a host; None for all. Not to be in an
     aggregate that does not exist is no condition."""
-    test = membership_test(
-        snapshot,
-        member_of(assumed.member_of, references),
-        not_member_of(assumed.member_of, references),
-    )
-    inside, outside = test.member, test.forbidden
-    if inside is None:
-        return None if outside is None else ~outside
-    return inside if outside is None else inside & ~outside[: len(inside)]
-
-
-def _all_located(
-    snapshot: Snapshot, references: References, several: Iterable[str]
-) -> list[Location]:
-    located = (_located(snapshot, references, each) for each in several)
-    return [at for at in located if at is not None]
-
-
-def _located(snapshot: Snapshot, references: References, reference: str) -> Location | None:
-    uuid = references.provider(reference)
-    return None if uuid is None else snapshot.locate_uuid(uuid)
+    test = membership_of(snapshot, assumed.member_of, references)
+    tables = [table for table in (test.member, test.forbidden) if table is not None]
+    return test.mask(np.arange(min(map(len, tables), default=0)))

@@ -1,38 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent as a process: its signals, its logs, and its endpoint."""
+"""The agent as a process: its signals, its logs, and its endpoint (`/metrics` and `/healthz`, over
+plain HTTP)."""
 
+import json
 import logging
 import signal
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import Empty, SimpleQueue
 from random import Random
+from socket import AF_INET6, gaierror
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 import click
 
 from berth.cli import service_manager
-from berth.cli.agent_endpoint import metrics_served_at
-from berth.cli.agent_log import set_up_logging
-from berth.cli.agent_options import AgentSource
+from berth.cli.failure import CommandFailed, ExitCode
 from berth.cli.output import say
-from berth.edge.server.wakeup import SLEEP_S_MAX
+from berth.cli.sources import AgentSource
+from berth.edge.server.stopping import SLEEP_S_MAX
 from berth.hosts.adoption import take_over
 from berth.hosts.agent import Agent, Orders, Woken
 from berth.hosts.agent_config import AgentConfig
 from berth.hosts.agent_report import AgentReport
-from berth.hosts.known_usages import KnownUsages
+from berth.hosts.errors import some_of
 from berth.hosts.report_client import ReportClient
-from berth.hosts.state_lock import StateLock
-from berth.hosts.tracker import Node, Tracker
+from berth.hosts.state_dir import StateLock
+from berth.hosts.tracker import KnownUsages, Node, Tracker
 from berth.hosts.transports import let_go, of_service
 from berth.hosts.tree_watch import TreeWatch
 from berth.hosts.undo import UndoNotes, new_undo_path
+from berth.model.printable import printable
 
 LOG = logging.getLogger(__name__)
 
@@ -40,7 +45,7 @@ LOG = logging.getLogger(__name__)
 _ATTEMPTS_MAX: Final = 5
 
 
-def run_agent(agent_source: AgentSource, *, once: bool, adopt: bool, debug: bool) -> None:
+def run_agent(debug: bool, *, agent_source: AgentSource, once: bool, adopt: bool) -> None:
     """Report until a signal stops the agent, or once.
 
     Raises:
@@ -70,9 +75,10 @@ def run_agent(agent_source: AgentSource, *, once: bool, adopt: bool, debug: bool
                 LOG.info("Serving metrics at %s/metrics, and health at %s/healthz", url, url)
             failed = made.start()
             if once:
-                _tell_reported(made.nodes, failed)
+                _tell_reported(made.orders.nodes, failed)
                 return
-            service_manager.tell_ready(f"reports {_named(made.nodes)}")
+            names = (node.name for node in made.orders.nodes)
+            service_manager.tell_ready(f"reports {some_of(names, 3)}")
             made.run()
     except KeyboardInterrupt:
         # Being stopped is the normal end of an agent, but not of a single report.
@@ -88,12 +94,6 @@ def _tell_reported(nodes: Sequence[Node], failed: Mapping[str, Exception]) -> No
             say(f"reported {node.name} ({node.uuid})")
     for error in failed.values():
         raise error
-
-
-def _named(nodes: Sequence[Node]) -> str:
-    """The nodes by name, if they are few."""
-    few = ", ".join(node.name for node in nodes[:3])
-    return few if len(nodes) <= 3 else f"{few} and {len(nodes) - 3} more"
 
 
 class Alarm:
@@ -156,7 +156,7 @@ class Alarm:
 
 def _read(agent_source: AgentSource, *, adopt: bool) -> AgentConfig:
     config = agent_source.read()
-    return replace(config, adopt=adopt or config.adopt)
+    return config.replace(adopt=adopt or config.adopt)
 
 
 def _orders(
@@ -186,3 +186,115 @@ def _orders(
             take_over, client.service, keep=agent_config.keep if agent_config.adopt else None
         ),
     )
+
+
+# --- The endpoint ---------------------------------------------------------------------------------
+
+#: Seconds that a client may take to send its request.
+_REQUEST_S_MAX: Final = 10.0
+
+
+@contextmanager
+def metrics_served_at(host: str, port: int, report: AgentReport) -> Iterator[str]:
+    """Serve both paths meanwhile, in separate threads; returns the URL.
+
+    Raises:
+        CommandFailed: the address is in use, or is not this machine's (ADDRESS).
+    """
+
+    class Handler(_Handler):
+        agent_report = report
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+        if ":" in host:
+            address_family = AF_INET6
+
+    try:
+        server = Server((host, port), Handler)
+    except (OSError, gaierror, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise CommandFailed(
+            f"cannot serve metrics at {host}:{port}: {reason}; set another metrics.bind",
+            ExitCode.ADDRESS,
+        ) from error
+    url_host = f"[{host}]" if ":" in host else host
+    threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
+    try:
+        yield f"http://{url_host}:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers the two paths."""
+
+    agent_report: AgentReport
+    timeout = _REQUEST_S_MAX
+
+    def do_GET(self) -> None:
+        """Answer with metrics, or health: 503 if some node was not reported recently."""
+        path = self.path.partition("?")[0]
+        if path == "/metrics":
+            content_type, body = self.agent_report.metrics(self.headers.get("Accept", ""))
+            self._answer(HTTPStatus.OK, content_type, body)
+        elif path == "/healthz":
+            is_well, health = self.agent_report.health()
+            status = HTTPStatus.OK if is_well else HTTPStatus.SERVICE_UNAVAILABLE
+            self._answer(status, "application/json", json.dumps(health, indent=1).encode() + b"\n")
+        else:
+            self._answer(
+                HTTPStatus.NOT_FOUND, "text/plain", b"The paths are /metrics and /healthz\n"
+            )
+
+    do_HEAD = do_GET
+
+    def _answer(self, status: HTTPStatus, content_type: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def version_string(self) -> str:
+        """Do not name Python."""
+        return "berth"
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Log requests at DEBUG only."""
+        LOG.debug(format, *args)
+
+
+# --- The log --------------------------------------------------------------------------------------
+
+#: As oslo.log writes a line that belongs to no request.
+_LINE: Final = "%(asctime)s.%(msecs)03d %(process)d %(levelname)s %(name)s [-] %(message)s"
+_TIME: Final = "%Y-%m-%d %H:%M:%S"
+
+#: Libraries of which only warnings are logged, with `--debug` too: they log every request.
+_QUIET: Final = ("keystoneauth", "requests", "stevedore", "urllib3")
+
+
+class _OneLine(logging.Formatter):
+    """Shows a message in one line, whatever names the service sent; a traceback follows it."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """Format a record without its traceback."""
+        return printable(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:
+        """Format a traceback."""
+        return "\n".join(map(printable, super().formatException(ei).splitlines()))
+
+
+def set_up_logging(*, debug: bool) -> None:
+    """Start logging for the whole process; what was set up before is replaced."""
+    level = logging.DEBUG if debug else logging.INFO
+    handler = logging.StreamHandler()
+    handler.setFormatter(_OneLine(_LINE, _TIME))
+    logging.basicConfig(handlers=[handler], level=level, force=True)
+    logging.captureWarnings(True)
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(logging.WARNING)

@@ -2,6 +2,7 @@
 """`berth audit`: finds orphaned allocations, and providers without a host."""
 
 import os
+import re
 import subprocess
 import sys
 import uuid
@@ -14,29 +15,15 @@ from typing import Final
 
 import click
 
-from berth.cli.exit_codes import ExitCode
-from berth.cli.failure import CommandFailed
-from berth.cli.fleet.access import Access, accessing_with_json, connect
+from berth.cli.failure import CommandFailed, ExitCode
+from berth.cli.fleet.access import Access, connect
+from berth.cli.options import accessing_with_json, flag, match_of, option
 from berth.cli.output import confirm, say, say_json
-from berth.hosts.audit import (
-    Consumers,
-    Finding,
-    Known,
-    World,
-    excess,
-    find,
-    missing_hosts,
-    read_consumers,
-    read_inventories,
-    read_world,
-    suspects,
-)
-from berth.hosts.audit.findings import ANY_TYPE, unjudged
-from berth.hosts.audit.undo import Outcome, fix, read_changes, restore
-from berth.hosts.audit.world import UNTYPED
+from berth.hosts import audit as auditing
+from berth.hosts.audit import Consumers, Finding, Known, Outcome, World
 from berth.hosts.errors import Refused
+from berth.hosts.files import UndoFile
 from berth.hosts.service import Service
-from berth.hosts.undo_file import UndoFile
 
 _HINT_OF_UNTYPED: Final = (
     " (nova's instances and migrations are both of this type: list both in the file)"
@@ -44,51 +31,39 @@ _HINT_OF_UNTYPED: Final = (
 
 
 @click.command()
-@click.option(
-    "--living",
-    multiple=True,
-    metavar="TYPE=FILE",
-    help="All consumers of a type that exist, one UUID per line; may be repeated, also for one "
+@option(
+    "--living TYPE=FILE...",
+    "All consumers of a type that exist, one UUID per line; may be repeated, also for one "
     "type. Types that you do not name are not checked. Nova's consumers are of type `unknown`.",
 )
-@click.option(
-    "--living-command",
-    multiple=True,
-    metavar="TYPE=COMMAND",
-    help="The same, from the output of a command.",
-)
-@click.option(
-    "--hosts",
-    metavar="FILE",
+@option("--living-command TYPE=COMMAND...", "The same, from the output of a command.")
+@option(
+    "--hosts FILE",
+    "All hosts that exist, one name or UUID per line. Without it, providers are not checked.",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="All hosts that exist, one name or UUID per line. Without it, providers are not checked.",
 )
-@click.option(
-    "--placed",
-    metavar="FILE",
+@option(
+    "--placed FILE",
+    "Where consumers run: a UUID and a host per line; several lines for one that moves.",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Where consumers run: a UUID and a host per line; several lines for one that moves.",
 )
-@click.option("--fix", "to_fix", is_flag=True, help="Remove what was found (asks first).")
-@click.option("--yes", is_flag=True, help="With --fix: do not ask.")
-@click.option(
-    "--at-most",
-    metavar="N",
-    type=click.IntRange(min=0),
-    help="With --fix: refuse to remove more than N.  [default: a tenth of the hosts, and a tenth "
+@flag("--fix", "Remove what was found (asks first).", parameter="to_fix")
+@flag("--yes", "With --fix: do not ask.")
+@option(
+    "--at-most N",
+    "With --fix: refuse to remove more than N.  [default: a tenth of the hosts, and a tenth "
     "of the consumers]",
+    type=click.IntRange(min=0),
 )
-@click.option(
-    "--undo-file",
-    metavar="FILE",
+@option(
+    "--undo-file FILE",
+    "With --fix: the file that records each change.  [default: berth-audit-TIME.jsonl]",
     type=click.Path(path_type=Path),
-    help="With --fix: the file that records each change.  [default: berth-audit-TIME.jsonl]",
 )
-@click.option(
-    "--undo",
-    metavar="FILE",
+@option(
+    "--undo FILE",
+    "Restore what --fix removed, from its undo file.",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Restore what --fix removed, from its undo file.",
 )
 @accessing_with_json("Print what was found as JSON.")
 def audit(
@@ -123,15 +98,17 @@ def audit(
         if undo is not None:
             _undo(service, UndoFile(undo))
             return
-        world = read_world(service)
+        world = auditing.read_world(service)
         # After reading the service, so that the output includes consumers that were created
         # meanwhile.
         of_all = _living(living_command, _lines_of_command, of_files)
         facts = Known(living=of_all, hosts=of_hosts, placed=of_places)
-        consumers = read_consumers(service, suspects(world, facts))
-        inventories = read_inventories(service, world, missing_hosts(world, facts))
-        findings = find(world, consumers, facts, inventories)
-        _report(findings, unjudged(world, consumers, facts), as_json=access.as_json)
+        consumers = auditing.read_consumers(service, auditing.suspects(world, facts))
+        inventories = auditing.read_inventories(
+            service, world, auditing.missing_hosts(world, facts)
+        )
+        findings = auditing.find(world, consumers, facts, inventories)
+        _report(findings, auditing.unjudged(world, consumers, facts), as_json=access.as_json)
         fixable = [finding for finding in findings if finding.can_be_fixed]
         left = len(findings)
         if to_fix:
@@ -158,7 +135,7 @@ def _refuse_excess(world: World, fixable: Sequence[Finding], at_most: int | None
                 f"nothing was removed: {len(fixable)} would be, and --at-most allows {at_most}",
                 ExitCode.INCONSISTENT,
             )
-    elif share := excess(world, fixable):
+    elif share := auditing.excess(world, fixable):
         raise CommandFailed(
             f"nothing was removed: {share} would be, which is more than a tenth. Check that the "
             f"lists are complete; --at-most {len(fixable)} removes them all the same",
@@ -185,17 +162,19 @@ def _is_agreed(question: str) -> bool:
 # --- What is known --------------------------------------------------------------------------------
 
 
+_OF_TYPE: Final = re.compile("([^=]+)=(.+)", re.DOTALL)
+
+
 def _living(
-    options: Sequence[str],
+    texts: Sequence[str],
     read: Callable[[str], list[str]],
     so_far: Mapping[str, frozenset[str]],
 ) -> dict[str, frozenset[str]]:
     """The living consumers of each type, from all of its lists."""
     living = dict(so_far)
-    for option in options:
-        kind, equals, where = option.partition("=")
-        if not (kind and equals and where):
-            raise click.UsageError(f"`{option}` is not TYPE=FILE, as in INSTANCE=instances.txt")
+    for text in texts:
+        match = match_of(_OF_TYPE, text, "`{}` is not TYPE=FILE, as in INSTANCE=instances.txt")
+        kind, where = match.groups()
         listed = frozenset(_uuid(line, where) for line in _some(where, read(where)))
         living[kind] = living.get(kind, frozenset()) | listed
     return living
@@ -285,9 +264,9 @@ def _report(findings: Sequence[Finding], unjudged: Mapping[str, int], *, as_json
         say(finding.sentence)
     for kind, number in sorted(unjudged.items()):
         who = f"{number} consumer{'s' if number > 1 else ''}"
-        of = "" if kind == ANY_TYPE else f" of type {kind}"
-        flag = "TYPE" if kind == ANY_TYPE else kind
-        hint = _HINT_OF_UNTYPED if kind == UNTYPED else ""
+        of = "" if kind == auditing.ANY_TYPE else f" of type {kind}"
+        flag = "TYPE" if kind == auditing.ANY_TYPE else kind
+        hint = _HINT_OF_UNTYPED if kind == auditing.UNTYPED else ""
         say(f"{who}{of} not checked: pass --living {flag}=FILE{hint}")
     if not findings:
         say("no problems found")
@@ -302,7 +281,7 @@ def _fix(
     try:
         for finding in findings:
             done += _is_done(
-                "fixed", finding.sentence, partial(fix, service, consumers, finding, undo)
+                "fixed", finding.sentence, partial(auditing.fix, service, consumers, finding, undo)
             )
     finally:
         # Print this even if the command is interrupted: what was done can be undone.
@@ -311,10 +290,10 @@ def _fix(
 
 
 def _undo(service: Service, undo: UndoFile) -> None:
-    changes = read_changes(undo)
+    changes = auditing.read_changes(undo)
     left = len(changes)
     for change in changes:
-        left -= _is_done("restored", change["subject"], partial(restore, service, change))
+        left -= _is_done("restored", change["subject"], partial(auditing.restore, service, change))
     if left:
         raise CommandFailed(f"{left} of {len(changes)} were not restored", ExitCode.INCONSISTENT)
 

@@ -8,9 +8,12 @@ import os
 import shutil
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
 
 import click
 
+from berth.cli.output import say
 from berth.model.printable import printable
 
 
@@ -37,6 +40,20 @@ def print_columns(
         print_line(" " * indent + "  ".join(cells).rstrip(), is_bold=row is heads)
 
 
+def print_list(
+    heads: Sequence[str],
+    rows: Collection[Sequence[str]],
+    noun: str,
+    plural: str | None = None,
+    *,
+    right: Collection[str] = (),
+) -> None:
+    """Print rows below their headings, if there are any, and how many there are."""
+    if rows:
+        print_columns(heads, rows, right=right)
+    say(counted(len(rows), noun, plural))
+
+
 def print_fields(fields: Iterable[tuple[str, str]]) -> None:
     """Print names and values, one pair a line; values are never cut."""
     pairs = [(name, printable(value)) for name, value in fields]
@@ -54,7 +71,7 @@ def print_line(line: str, *, is_bold: bool = False) -> None:
 
 
 def cut_to(line: str, width: int) -> str:
-    """A line, or its beginning and an ellipsis, in at most so many columns."""
+    """A line, or its beginning and an ellipsis, in a limited number of columns."""
     return line if len(line) <= width else f"{line[: max(width - 1, 0)]}…"
 
 
@@ -73,6 +90,44 @@ def amounts(resources: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {amount(number)}" for name, number in resources.items())
 
 
+def request_in_words(request: Mapping[str, Any]) -> str:
+    """What a request asks for, without its conditions; a query as it is."""
+    if "query" in request:
+        return str(request["query"])
+    groups = (
+        f"{name}: {_amounts_of_group(group)}" if name else _amounts_of_group(group)
+        for name, group in request.get("groups", {}).items()
+    )
+    return "; ".join(groups) or "-"
+
+
+def _amounts_of_group(group: Mapping[str, Any]) -> str:
+    pairs = group.get("resources", {}).items()
+    return ", ".join(f"{name} {amount(number)}" for name, number in pairs) or "no resources"
+
+
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """A number and its noun, such as `1 host` or `1,200 hosts`."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+# --- Times ----------------------------------------------------------------------------------------
+
+_UNITS: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+
+
+def utc_time(moment: datetime) -> str:
+    """A time, such as `14:32 UTC`; with its date if that is not today's."""
+    moment = moment.astimezone(UTC)
+    is_today = moment.date() == datetime.now(UTC).date()
+    return f"{moment:%H:%M} UTC" if is_today else f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def time_left(seconds: int) -> str:
+    """A number of seconds in its two largest units, such as `9m 30s`."""
+    parts = []
+    for unit, length in _UNITS.items():
+        count, seconds = divmod(seconds, length)
+        if count:
+            parts.append(f"{count}{unit}")
+    return " ".join(parts[:2]) or "0s"

@@ -25,20 +25,3 @@ def completion(context: click.Context, shell: str) -> None:
     script = get_completion_class(shell)
     assert script is not None, "click supports all three"
     say(*script(context.find_root().command, {}, PROGRAM, COMPLETION).source().split("\n"))
-
-
-def driver_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
-    """The installed drivers whose names have a prefix."""
-    # Deferred: no other completion needs it.
-    from berth.hosts.drivers import driver_names as installed_names
-
-    return [name for name in installed_names() if name.startswith(prefix)]
-
-
-def rule_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
-    """The policy rules of routes whose names have a prefix."""
-    # Deferred: no other completion needs it.
-    from berth.api.guarding import guarding_rules
-
-    names = [guarding.rule.name for guarding in guarding_rules()]
-    return [name for name in names if name.startswith(prefix)]

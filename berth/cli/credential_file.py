@@ -9,8 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from berth.cli.exit_codes import ExitCode
-from berth.cli.failure import CommandFailed
+from berth.cli.failure import CommandFailed, ExitCode
 from berth.edge.auth.watched_file import CredentialsUnusable, read_credentials
 
 #: The mode of a new file: only its owner may read it.

@@ -1,136 +1,295 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth db`: create, upgrade, check and copy the database."""
+"""The work of `berth db`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC
 
 import click
 
-from berth.cli.options import ConfigurationSource, configured
+from berth import deploy
+from berth.cli.columns import counted, utc_time
+from berth.cli.failure import CommandFailed, ExitCode
+from berth.cli.local_database import current, damage_of, database_of, opened
+from berth.cli.output import confirm, say
+from berth.cli.progress import reporting
+from berth.cli.sources import ConfigurationSource
+from berth.config import Settings, read_settings
+from berth.model.errors import DatabaseUnavailable
+from berth.store.engine.database import Database
+from berth.store.leases import ListedLease
+from berth.upkeep import schema
+from berth.upkeep.copying import Difference, Outcome, copy_database
 
 
-@click.group()
-def db() -> None:
-    """Create, upgrade, check and copy the database."""
+def check_database(source: ConfigurationSource, *, repair: bool, dry_run: bool) -> None:
+    """Print the inconsistencies in the configured database, and repair them with `repair`.
 
-
-@db.command()
-@click.option("--repair", is_flag=True, help="Repair what berth can repair, and print the rest.")
-@click.option(
-    "--dry-run", is_flag=True, help="With --repair: print what it would do, and change nothing."
-)
-@configured
-def check(source: ConfigurationSource, repair: bool, dry_run: bool) -> None:
-    """Check the database for inconsistencies.
-
-    Changes nothing without --repair. Services may keep running.
-
-    Exit codes: 0 no inconsistencies, or all repaired; 8 some found, or left.
+    Raises:
+        CommandFailed: there are inconsistencies, or some are left.
+        SchemaNotReady: the schema is not this release's.
+        UsageError: a dry run of nothing.
     """
     if dry_run and not repair:
         raise click.UsageError("--dry-run needs --repair: it prints what --repair would do")
-    # Deferred: `--help` does not need it.
-    from berth.cli.db_check import check_database
+    settings = database_of(source, changes=repair and not dry_run)
+    with current(settings, "check", read_only=dry_run or not repair) as database:
+        if not repair:
+            _check(database, settings)
+        else:
+            _repair(database, settings, dry_run=dry_run)
 
-    check_database(source, repair=repair, dry_run=dry_run)
+
+def _check(database: Database, settings: Settings) -> None:
+    count = 0
+    for fault in schema.iter_faults(database):
+        say(fault.sentence)
+        count += 1
+    name = settings.database.masked_url
+    if count:
+        raise CommandFailed(
+            f"{_counted(count)} found in {name}; `berth db check --repair --dry-run` shows which "
+            f"of them berth can repair",
+            ExitCode.INCONSISTENT,
+        )
+    say(f"no faults found in {name}")
 
 
-@db.command()
-@click.option(
-    "--from",
-    "source_url",
-    metavar="URL",
-    required=True,
-    envvar="BERTH_COPY_FROM",
-    help="The database to copy. To keep its password out of the process list, set BERTH_COPY_FROM "
-    "instead.",
-)
-@click.option(
-    "--to",
-    "target_url",
-    metavar="URL",
-    required=True,
-    envvar="BERTH_COPY_TO",
-    help="The empty database to copy into. You can set BERTH_COPY_TO instead.",
-)
-@click.option(
-    "--force",
-    is_flag=True,
-    help="Copy even if something wrote to the source within the last minute.",
-)
-@configured
-def copy(configuration: ConfigurationSource, source_url: str, target_url: str, force: bool) -> None:
-    """Copy a database into an empty one, and compare the two.
+def _repair(database: Database, settings: Settings, *, dry_run: bool) -> None:
+    """Print each fault with its repair, and make the repair unless this is a dry run."""
+    find = schema.iter_faults if dry_run else schema.iter_repaired
+    repaired = left = 0
+    for fault in find(database, deploy.owner_of(settings)):
+        say(fault.sentence)
+        if fault.action is not None:
+            repaired += 1
+            say(f"  repair: {fault.action}")
+        else:
+            left += 1
+            say(f"  left alone: {fault.advice}")
+    name = settings.database.masked_url
+    if dry_run:
+        say(f"dry run: --repair would repair {_counted(repaired)} in {name} and leave {left}")
+    else:
+        say(f"repaired {_counted(repaired)} in {name}")
+    if left or (dry_run and repaired):
+        raise CommandFailed(
+            f"{_counted(left)} in {name} need your attention"
+            if not dry_run
+            else f"nothing in {name} was changed",
+            ExitCode.INCONSISTENT,
+        )
 
-    The two may be on different engines. Stop every service that uses either of them first. The
-    source does not change. To continue an interrupted copy, run the same command again.
+
+def _counted(number: int) -> str:
+    return f"{number} fault{'' if number == 1 else 's'}"
+
+
+def copy_to_empty(
+    configuration: ConfigurationSource, from_url: str, to_url: str, *, force: bool
+) -> None:
+    """Copy a database into an empty one, compare the two, and print what was copied.
+
+    Args:
+        force: copy even if something wrote to the source within the last minute.
+
+    Raises:
+        CommandFailed: there is nothing to copy, the copy was interrupted, or it differs.
     """
-    # Deferred: `--help` does not need it.
-    from berth.cli.db_copy import copy_to_empty
+    origin, destination = (_settings_for(configuration, url) for url in (from_url, to_url))
+    if deploy.is_absent(origin):
+        raise CommandFailed(
+            f"there is no database {origin.database.masked_url} to copy", ExitCode.DATABASE
+        )
+    with _reached(origin, read_only=True) as source, _reached(destination) as target:
+        outcome = _copied(origin, destination, source, target, force=force)
+    _print(outcome, origin, destination)
 
-    copy_to_empty(configuration, source_url, target_url, force=force)
+
+def _settings_for(configuration: ConfigurationSource, url: str) -> Settings:
+    """The settings of the service with another database."""
+    conf = configuration.load()
+    conf.set_override("connection", url, group="placement_database")
+    conf.set_override("connection_parameters", "", group="placement_database")
+    return read_settings(conf)
 
 
-@db.command("new-identity")
-@configured
-def new_identity(source: ConfigurationSource) -> None:
-    """Make all earlier revisions of the database foreign.
+@contextmanager
+def _reached(settings: Settings, *, read_only: bool = False) -> Iterator[Database]:
+    """Open a database with any schema; an error names this database."""
+    with opened(settings, read_only=read_only) as database:
+        schema.is_empty(database)
+        yield database
 
-    Run it after you restored a backup, and on a copy of the database's files: otherwise a client
-    that follows the changes may take the state of one database for that of another. Services may
-    keep running. `berth db copy` gives its target a new identity by itself.
+
+def _copied(
+    origin: Settings, destination: Settings, source: Database, target: Database, *, force: bool
+) -> Outcome:
+    urls = f"{origin.database.masked_url} to {destination.database.masked_url}"
+    try:
+        with reporting() as report:
+            return copy_database(source, target, report=report, force=force)
+    except Difference as error:
+        raise CommandFailed(
+            f"the copy from {urls} differs from the source: {error}; stop every service that "
+            f"writes to the source, empty the target and start again",
+            ExitCode.INCONSISTENT,
+        ) from error
+    except DatabaseUnavailable as error:
+        raise CommandFailed(
+            f"the copy from {urls} was interrupted: {error}; run the same command again to "
+            f"continue",
+            ExitCode.DATABASE,
+        ) from error
+
+
+def _print(outcome: Outcome, origin: Settings, destination: Settings) -> None:
+    for note in outcome.notes:
+        say(f"note: {note}")
+    for fault in outcome.faults:
+        say(fault)
+    rows = sum(outcome.rows.values())
+    say(
+        f"{destination.database.masked_url} is a copy of {origin.database.masked_url}: {rows} rows "
+        f"in {len(outcome.rows)} tables, all compared"
+    )
+    if outcome.faults:
+        raise CommandFailed(
+            f"the copy has {len(outcome.faults)} faults, as {origin.database.masked_url} has: "
+            f"see `berth db check`",
+            ExitCode.INCONSISTENT,
+        )
+
+
+def upgrade_schema(source: ConfigurationSource, *, force: bool) -> None:
+    """Upgrade the schema of the configured database to this release, and print the steps.
+
+    Args:
+        force: upgrade even if another program wrote to the database within the last minute.
     """
-    # Deferred: `--help` does not need it.
-    from berth.cli.db_schema import renew_identity
+    settings = database_of(source)
+    with _resumable(), opened(settings) as database, reporting() as report:
+        if not force:
+            schema.refuse_while_others_write(database)
+        done = schema.upgrade(
+            database, owner=deploy.owner_of(settings), report=report, is_cautious=True
+        )
+        schema.sync_standard_names(database)
+        schema.leave(database)
+    for sentence in done:
+        say(sentence)
+    with opened(settings) as database:
+        version = schema.current_version(database)
+        if damage := damage_of(database):
+            say(f"berth: the database has faults: {damage}", err=True)
+    say(f"{settings.database.masked_url} is at {version}")
 
-    renew_identity(source)
+
+def print_version(source: ConfigurationSource) -> None:
+    """Print the revisions of the schema; `None` if there is no database."""
+    settings = database_of(source)
+    if deploy.is_absent(settings):
+        say("None")
+        return
+    with opened(settings, read_only=True) as database:
+        say(schema.current_version(database))
 
 
-@db.command()
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option(
-    "--force",
-    is_flag=True,
-    help="Release even if a berth service wrote to the database within the last minute.",
-)
-@configured
-def release(source: ConfigurationSource, yes: bool, force: bool) -> None:
-    """Hand the database back to OpenStack Placement.
+def release_database(source: ConfigurationSource, *, yes: bool, force: bool) -> None:
+    """Remove berth's own tables, and print their names.
 
-    Removes berth's own tables and keeps everything that clients wrote. Stop every berth service
-    that uses the database first: berth notices only a service that wrote within the last minute.
+    Args:
+        yes: do not ask.
+        force: release even if a berth service wrote to the database within the last minute.
+
+    Raises:
+        CommandFailed: there is no database, or the user did not confirm, or must use --yes.
+        StillWritten: a berth service uses it.
     """
-    # Deferred: `--help` does not need it.
-    from berth.cli.db_schema import release_database
+    settings = database_of(source, changes=True)
+    name = settings.database.masked_url
+    if deploy.is_absent(settings):
+        raise CommandFailed(f"there is no database {name}", ExitCode.DATABASE)
+    with opened(settings, read_only=True) as database:
+        for sentence in schema.not_honoured(database):
+            say(f"berth: {sentence}", err=True)
+    with opened(settings) as database:
+        _name_lost_leases(database, yes=yes)
+        if not yes:
+            _confirm(f"Remove berth's own tables from {name}?")
+        removed = schema.release(database, force=force)
+        version = schema.current_version(database)
+    done = f"removed {', '.join(removed)} from" if removed else "no tables of berth's own in"
+    say(f"{done} {name}, which is at {version}")
 
-    release_database(source, yes=yes, force=force)
 
+def renew_identity(source: ConfigurationSource) -> None:
+    """Give the configured database a new identity.
 
-@db.command()
-@click.option(
-    "--force",
-    is_flag=True,
-    help="Upgrade even if another program wrote to the database within the last minute.",
-)
-@configured
-def upgrade(source: ConfigurationSource, force: bool) -> None:
-    """Create the schema, or upgrade it to this release and keep the data.
-
-    Also converts a database of OpenStack Placement in place; `berth db release` hands it back.
-    Stop every service that writes to the database first, or berth refuses to upgrade it. To
-    continue an interrupted upgrade, run the same command again.
+    Raises:
+        SchemaNotReady: there is no database, or its schema is not this release's.
     """
-    # Deferred: `--help` does not need it.
-    from berth.cli.db_schema import upgrade_schema
+    settings = database_of(source, changes=True)
+    with current(settings, "change") as database:
+        schema.renew_identity(database)
+    name = settings.database.masked_url
+    say(f"{name} has a new identity; all earlier revisions are foreign")
 
-    upgrade_schema(source, force=force)
 
+def _name_lost_leases(database: Database, *, yes: bool) -> None:
+    """Say which leases OpenStack Placement will not honour, the first to expire by name.
 
-@db.command()
-@configured
-def version(source: ConfigurationSource) -> None:
-    """Print the revisions of the schema.
-
-    The first is OpenStack Placement's, the second berth's own. Prints `None` if there is no schema.
+    Raises:
+        CommandFailed: there are some, and the user did not agree beforehand.
     """
-    # Deferred: `--help` does not need it.
-    from berth.cli.db_schema import print_version
+    count, first = schema.leases_to_end(database)
+    if not count:
+        return
+    more = f", and {count - len(first)} more (`berth lease list`)" if count > len(first) else ""
+    lost = (
+        f"{counted(count, 'lease')} will not be honoured, because OpenStack Placement never takes "
+        f"back what consumers hold: {', '.join(map(_in_words, first))}{more}"
+    )
+    if not yes:
+        raise CommandFailed(
+            f"{lost}. End them (`berth lease end`); or, once they have expired, run `berth lease "
+            f"sweep`, with --config-file while no service runs; or use --yes to hand the database "
+            f"back nevertheless",
+            ExitCode.USAGE,
+        )
+    say(f"berth: {lost}", err=True)
 
-    print_version(source)
+
+def _in_words(lease: ListedLease) -> str:
+    """A lease with its consumer and its project."""
+    project = lease.project_id
+    named = f"{project}/{lease.name}" if lease.name else f"{lease.consumer} of project {project}"
+    return f"{named} until {utc_time(lease.expires_at.replace(tzinfo=UTC))}"
+
+
+@contextmanager
+def _resumable() -> Iterator[None]:
+    """After Ctrl-C, say how to continue."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say("berth: interrupted; run the same command again to continue", err=True)
+        raise
+
+
+def _confirm(question: str) -> None:
+    """Ask the user to confirm.
+
+    Raises:
+        CommandFailed: the user did not, or there is no terminal.
+    """
+    try:
+        agreed = confirm(question)
+    except click.Abort as error:
+        raise CommandFailed(
+            "nothing was changed: use --yes to skip the question", ExitCode.USAGE
+        ) from error
+    if not agreed:
+        raise CommandFailed("nothing was changed", ExitCode.INTERRUPTED)

@@ -2,11 +2,13 @@
 """Commands whose modules are imported only when they are called.
 
 Until then `berth --help` and completion use a name and a summary, so that each command imports what
-it needs and not what the others need.
+it needs and not what the others need. The work of a command may have a module of its own, so that
+its help does not need that module either.
 """
 
+import functools
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from keyword import iskeyword
@@ -52,6 +54,24 @@ class DeferringGroup(click.Group):
         """Import the command that is called."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, command and loaded(command), rest
+
+
+def work_in(module: str) -> Callable[[Callable[[], None]], Callable[..., None]]:
+    """Let the function of the same name in a module below `berth.cli` do the work of a command.
+
+    The function that is decorated has the command's help, and the decorators its options.
+    """
+
+    def decorate(command: Callable[[], None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def work(*arguments: object, **options: object) -> None:
+            with importing():
+                imported = import_module(f"berth.cli.{module}")
+            getattr(imported, command.__name__)(*arguments, **options)
+
+        return work
+
+    return decorate
 
 
 def loaded(command: click.Command) -> click.Command:

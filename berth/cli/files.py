@@ -7,8 +7,7 @@ from typing import Final
 import click
 
 import berth
-from berth.cli.exit_codes import ExitCode
-from berth.cli.failure import CommandFailed
+from berth.cli.failure import CommandFailed, ExitCode
 from berth.cli.output import say
 
 #: The distribution that has the files, and their directory in its list of files.

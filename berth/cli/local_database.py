@@ -6,14 +6,22 @@ names: `berth serve`, `berth demo load` and `berth db upgrade` create the one in
 and everything else that would change it must name it.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from itertools import islice
+from typing import Final
+
 from oslo_config import cfg
 
 from berth import deploy
-from berth.cli.exit_codes import ExitCode
-from berth.cli.failure import CommandFailed
-from berth.cli.options import ConfigurationSource
+from berth.cli.failure import CommandFailed, ExitCode, naming_the_database
 from berth.cli.output import say
+from berth.cli.sources import ConfigurationSource
 from berth.config import Settings, read_settings
+from berth.store.engine.database import Database
+from berth.upkeep import schema
 
 
 def database_of(
@@ -83,3 +91,60 @@ def refusal(settings: Settings, instead: str) -> CommandFailed:
         f"--config-file or OS_PLACEMENT_DATABASE__CONNECTION={url}",
         ExitCode.UNSAFE,
     )
+
+
+@contextmanager
+def opened(settings: Settings, *, read_only: bool = False) -> Iterator[Database]:
+    """The configured database, whatever its schema.
+
+    Args:
+        read_only: change nothing, not even the file; a read-only file is enough.
+
+    Raises:
+        CommandFailed: the database cannot be used; names it and the next step.
+    """
+    database = deploy.open_store(settings, read_only=read_only)
+    try:
+        with naming_the_database(settings):
+            database.reach()
+            yield database
+    finally:
+        database.dispose()
+
+
+@contextmanager
+def current(settings: Settings, purpose: str, *, read_only: bool = False) -> Iterator[Database]:
+    """The configured database, if its schema is this release's.
+
+    Args:
+        purpose: a verb, for messages.
+        read_only: change nothing.
+
+    Raises:
+        SchemaNotReady: there is no database, or it has another schema.
+        CommandFailed: it cannot be used.
+    """
+    name = settings.database.masked_url
+    if deploy.is_absent(settings):
+        raise deploy.SchemaNotReady(
+            f"there is no database {name} to {purpose}; create it with `berth db upgrade`"
+        )
+    with opened(settings, read_only=read_only) as database:
+        if (versions := schema.versions_of(database)) != schema.CURRENT:
+            why = schema.why_not_current(versions)
+            raise deploy.SchemaNotReady(f"cannot {purpose} {name}: {why}")
+        yield database
+
+
+#: More faults are not named.
+_NAMED_MAX: Final = 3
+
+
+def damage_of(database: Database) -> str | None:
+    """The first faults of `berth db check`, and what to do; None if there are none."""
+    with closing(schema.iter_faults(database)) as faults:
+        named = [fault.sentence for fault in islice(faults, _NAMED_MAX)]
+        more = ", and more" if next(faults, None) else ""
+    if not named:
+        return None
+    return f"{'; '.join(named)}{more}. Run `berth db check`, which says what to do."

@@ -2,7 +2,7 @@
 """The root of the `berth` command, and how it reports failures.
 
 A failure prints one sentence on stderr, with the next step if there is one, and exits with a code
-of `berth.cli.exit_codes`. Only `--debug` prints a traceback.
+of `berth.cli.failure`. Only `--debug` prints a traceback.
 """
 
 import atexit
@@ -18,7 +18,7 @@ from click.shell_completion import shell_complete
 import berth
 from berth.cli.completion import COMPLETION, PROGRAM, completion
 from berth.cli.deferred import DeferringGroup
-from berth.cli.exit_codes import ExitCode
+from berth.cli.failure import ExitCode
 from berth.cli.output import say
 from berth.extras import needs_service
 from berth.model.printable import printable, without_passwords
@@ -35,70 +35,50 @@ def cli(context: click.Context, debug: bool) -> None:
 
 cli.defer(
     ("agent", "agent", "Report this host's resources to the service."),
-    (
-        "aggregate",
-        "fleet.aggregate",
-        "List and label aggregates, and set those of a provider.",
-    ),
-    (
-        "audit",
-        "audit",
-        "Find orphaned allocations and providers.",
-    ),
+    ("aggregate", "fleet.names", "List and label aggregates, and set those of a provider."),
+    ("audit", "audit", "Find orphaned allocations and providers."),
     ("audit-log", "audit_log", "Read the audit log: who changed what, and when."),
     ("candidates", "fleet.candidates", "Find where a request fits."),
     ("capacity", "fleet.capacity", "Count how many more fit."),
-    ("claim", "fleet.claim", "Allocate resources to a consumer, all or nothing."),
-    ("class", "fleet.resource_class", "List, show, create and delete resource classes."),
-    ("config", "config_show", "Show the configuration."),
-    ("consumer", "fleet.consumer", "Show consumers and their allocations."),
-    ("db", "db", "Create, upgrade, check and copy the database."),
+    ("claim", "fleet.claims", "Allocate resources to a consumer, all or nothing."),
+    ("class", "fleet.names", "List, show, create and delete resource classes."),
+    ("config", "service_commands", "Show the configuration."),
+    ("consumer", "fleet.consumers", "Show consumers and their allocations."),
+    ("db", "service_commands", "Create, upgrade, check and copy the database."),
     ("demo", "fleet.demo", "Load or remove a demo fleet, or serve one."),
     (
         "drain",
         "fleet.drain",
         "List, create, show, change and delete drains, which exclude providers from searches.",
     ),
-    ("dump", "fleet.dump", "Print the whole fleet as JSON lines, in one consistent state."),
+    ("dump", "fleet.watch", "Print the whole fleet as JSON lines, in one consistent state."),
     ("files", "files", "Print the directory of the files that come with berth."),
     ("flavor", "fleet.flavor", "List, set, import and delete flavors: requests with a name."),
-    (
-        "inventory",
-        "fleet.inventory",
-        "List, show, set and delete the inventory of a provider.",
-    ),
-    ("lease", "fleet.lease", "List, set, end and sweep leases of consumers."),
+    ("inventory", "fleet.inventory", "List, show, set and delete the inventory of a provider."),
+    ("lease", "fleet.consumers", "List, set, end and sweep leases of consumers."),
     (
         "migrate-inventory",
-        "migrate_inventory",
+        "service_commands",
         "Reshape this host's trees while every service is stopped.",
     ),
-    ("move", "fleet.move", "Move a consumer to another host, or give it other amounts."),
+    ("move", "fleet.place", "Move a consumer to another host, or give it other amounts."),
     ("place", "fleet.place", "Choose hosts for consumers, and claim there, in one transaction."),
-    ("policy", "policy", "Show and test the policy."),
+    ("policy", "service_commands", "Show and test the policy."),
     ("provider", "fleet.provider", "List, show, create, change and delete providers."),
-    ("release", "fleet.release", "Remove all allocations of consumers, of all or of none."),
+    ("release", "fleet.claims", "Remove all allocations of consumers, of all or of none."),
     (
         "reshape",
-        "fleet.reshape",
+        "fleet.claims",
         "Replace inventories of providers and allocations of consumers in one transaction.",
     ),
-    ("serve", "serve", "Serve the placement API."),
-    (
-        "status",
-        "status",
-        "Check whether this release can serve.",
-    ),
-    ("token", "token", "Create, list and revoke tokens (auth_strategy = token)."),
-    (
-        "trait",
-        "fleet.trait",
-        "List, show, create and delete traits, and set those of a provider.",
-    ),
-    ("usage", "fleet.usage", "Show what is used: of a provider, or by a project."),
-    ("user", "user", "Manage users (auth_strategy = http_basic)."),
+    ("serve", "service_commands", "Serve the placement API."),
+    ("status", "service_commands", "Check whether this release can serve."),
+    ("token", "service_commands", "Create, list and revoke tokens (auth_strategy = token)."),
+    ("trait", "fleet.names", "List, show, create and delete traits, and set those of a provider."),
+    ("usage", "fleet.consumers", "Show what is used: of a provider, or by a project."),
+    ("user", "service_commands", "Manage users (auth_strategy = http_basic)."),
     ("watch", "fleet.watch", "Print what changes in the fleet, until you stop it."),
-    ("who", "fleet.who", "List who uses a host, or what a project uses."),
+    ("who", "fleet.consumers", "List who uses a host, or what a project uses."),
     ("why", "fleet.why", "Explain why a request does not fit, and what would help."),
 )
 cli.add_command(completion)
@@ -134,7 +114,7 @@ def main(args: Sequence[str] | None = None) -> None:
         sys.exit(ExitCode.OUTPUT_CLOSED)
     except Exception as error:  # noqa: BLE001 - the outermost edge
         # Deferred: only failures need it.
-        from berth.cli.error_codes import failure_for
+        from berth.cli.failure import failure_for
 
         if debug:
             say(*without_passwords(traceback.format_exc()).splitlines(), err=True)

@@ -1,62 +1,147 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth migrate-inventory`: does what an agent does when it starts, with every service stopped."""
+"""The work of `berth migrate-inventory`: on the database, or an undo on a running service."""
 
 import os
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from random import Random
+from typing import Final
 
 import click
 
-from berth.cli.agent_options import AgentSource, of_agent
-from berth.cli.fleet.access import Access, accessing_with_json
+from berth.cli.fleet.access import Access, connect
+from berth.cli.migration_report import end, print_json, print_text
+from berth.cli.output import say
+from berth.cli.progress import reporting
+from berth.cli.sources import AgentSource, ConfigurationSource
+from berth.hosts.adoption import take_over
+from berth.hosts.agent_config import AgentConfig
+from berth.hosts.migration import Outcome, migrate, undo
+from berth.hosts.report_client import ReportClient
+from berth.hosts.service import Transport
+from berth.hosts.state_dir import StateLock
+from berth.hosts.tracker import Driver, Tracker
+from berth.hosts.undo import UndoNotes, new_undo_path, read_changes
+
+#: Attempts for one node: no other program should write, but it may be busy for a moment.
+_ATTEMPTS_MAX: Final = 5
 
 
-@click.command("migrate-inventory")
-@of_agent
-@click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
-@click.option(
-    "--undo-file",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="The file that records each reshape.  [default: undo/reshape-TIME.jsonl in the agent's "
-    "state directory]",
-)
-@click.option(
-    "--undo",
-    "to_undo",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Undo the reshapes that are recorded in this file.",
-)
-@accessing_with_json("Print the result as JSON.")
 def migrate_inventory(
     access: Access,
     agent_source: AgentSource,
-    dry_run: bool,
+    *,
     undo_file: Path | None,
     to_undo: Path | None,
+    dry_run: bool,
 ) -> None:
-    """Reshape this host's trees while every service is stopped.
+    """Migrate each node of the host, or undo the reshapes of a file, and print the result.
 
-    For each node of this host, inventory and allocations move as they do when the agent starts, but
-    directly in the database. A node is migrated completely or not at all, a node that fails does
-    not
-    hold up the others, and a second run finds nothing to do.
+    Args:
+        undo_file: records each reshape; None: a new file in the state directory.
+        to_undo: undo the reshapes of this file instead, also on a service.
 
-    Exit codes: 0 done; 13 a dry run found changes pending; 12 a host's tree conflicts with existing
-    allocations; 10 another program writes to the database.
+    Raises:
+        CommandFailed: there is no database, or some nodes were not migrated.
+        UsageError: it is a service that would be migrated.
     """
-    if to_undo is None and access.is_of_service(os.environ):
+    is_on_database = not access.is_of_service(os.environ)
+    if to_undo is None and not is_on_database:
         raise click.UsageError(
             "a service is named (--url, BERTH_URL or the like), where the agent itself migrates; "
             "name the database with --config-file, or use --undo"
         )
-    # Imported here, so that `--help` is fast.
-    from berth.cli.inventory_migration import migrate_or_undo
+    done: list[Outcome] = []
+    with ExitStack() as stack:
+        agent_config = None if to_undo else agent_source.read()
+        if is_on_database:
+            _look_at_database(access.source, dry_run=dry_run)
+        transport = connect(access, os.environ, stack, read_only=dry_run, is_quiet=is_on_database)
+        notes = None
+        if to_undo is not None:
+            number, outcomes = _undoing(transport, to_undo, dry_run=dry_run)
+        elif agent_config is not None:
+            notes = _notes(agent_config, undo_file)
+            if not dry_run:
+                lock = StateLock()
+                stack.callback(lock.close)
+                lock.hold(agent_config.state_dir)
+            client = ReportClient(transport, note=notes.note)
+            number, outcomes = migrating(client, agent_config, dry_run=dry_run)
+        try:
+            with reporting() as report:
+                for outcome in outcomes:
+                    done.append(outcome)
+                    if number > 1:
+                        report("nodes", len(done), number)
+        except KeyboardInterrupt:
+            say("berth: interrupted; run the same command again to continue", err=True)
+            raise
+        finally:
+            # Print this even if the command is interrupted.
+            undo_path = notes.path if notes else None
+            (print_json if access.as_json else print_text)(done, undo_path, dry_run=dry_run)
+    end(done, dry_run=dry_run)
 
-    migrate_or_undo(
-        access,
-        agent_source,
-        undo_file=undo_file,
-        to_undo=to_undo,
+
+def migrating(
+    client: ReportClient, agent_config: AgentConfig, *, dry_run: bool
+) -> tuple[int, Iterator[Outcome]]:
+    """The number of nodes of a host, and the result for each, as it is migrated.
+
+    Args:
+        dry_run: write nothing, neither to the service nor to the host.
+    """
+    nodes = agent_config.nodes(read_only=dry_run)
+    driver = agent_config.make_driver(client.get_usages, client.drains_of, read_only=dry_run)
+    keep = (lambda node: None) if dry_run else agent_config.keep
+    return len(nodes), migrate(
+        _tracker(client, driver),
+        nodes,
         dry_run=dry_run,
+        take_over=partial(take_over, client.service, keep=keep if agent_config.adopt else None),
     )
+
+
+def _look_at_database(source: ConfigurationSource, *, dry_run: bool) -> None:
+    """Check that the database exists, and warn if a service seems to use it.
+
+    Raises:
+        CommandFailed: it does not exist, or nothing names it.
+    """
+    # Imported here: an undo on a running service does not need them.
+    from berth.cli.local_database import database_of, opened
+    from berth.upkeep import schema
+
+    settings = database_of(
+        source, changes=not dry_run, must_exist=True, instead="--url or BERTH_URL"
+    )
+    name = settings.database.masked_url
+    with opened(settings, read_only=True) as database:
+        seconds = None if dry_run else schema.seconds_since_write(database)
+    if seconds is not None:
+        say(
+            f"warning: something wrote to {name} {seconds} seconds ago; if that was not this "
+            f"command, stop every service that uses it",
+            err=True,
+        )
+
+
+def _notes(agent_config: AgentConfig, undo_file: Path | None) -> UndoNotes:
+    return UndoNotes(lambda: undo_file or new_undo_path(agent_config.state_dir))
+
+
+def _undoing(transport: Transport, path: Path, *, dry_run: bool) -> tuple[int, Iterator[Outcome]]:
+    """The number of changes, and the result for the node of each."""
+    client = ReportClient(transport)
+    changes = read_changes(path)
+    return len(changes), undo(
+        client, changes, lambda driver: _tracker(client, driver), dry_run=dry_run
+    )
+
+
+def _tracker(client: ReportClient, driver: Driver) -> Tracker:
+    return Tracker(client, driver, attempts_max=_ATTEMPTS_MAX, pause=time.sleep, rng=Random())

@@ -5,16 +5,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from berth.cli.error_codes import failure_for
-from berth.cli.exit_codes import ExitCode
-from berth.cli.failure import CommandFailed
+from berth.cli.failure import CommandFailed, ExitCode, failure_for
 from berth.cli.output import say, say_json
 from berth.cli.tree_drawing import print_changes, tree_as_json
-from berth.hosts.errors import BadConfiguration, BadProviderTree, Conflict
+from berth.hosts.errors import BadConfiguration, BadProviderTree, Conflict, some_of
 from berth.hosts.migration import Outcome
 from berth.hosts.plan import Plan, amounts_of
 from berth.hosts.tracker import Rehearsal
-from berth.hosts.wording import some_of
 
 #: How many nodes with the same error are named.
 _NAMED_MAX: Final = 10

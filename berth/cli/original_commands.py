@@ -8,7 +8,7 @@ one sentence and not a traceback.
 import sys
 from importlib import import_module
 
-from berth.cli.error_codes import failure_for
+from berth.cli.failure import failure_for
 from berth.cli.output import say
 from berth.extras import ServiceNotInstalled, needs_service
 

@@ -15,8 +15,8 @@ from oslo_config import cfg
 from prettytable import PrettyTable
 
 from berth import config, deploy
-from berth.cli.db_opened import opened
-from berth.cli.error_codes import failure_for
+from berth.cli.failure import failure_for
+from berth.cli.local_database import opened
 from berth.cli.output import say
 from berth.config import Settings, read_settings
 from berth.store.engine.database import Database
@@ -92,7 +92,7 @@ def _add_commands(commands: Any) -> None:
     )
 
 
-# --- The commands --------------------------------------------------------------------------------
+# --- The commands ---------------------------------------------------------------------------------
 
 
 def _sync(database: Database, settings: Settings, _chosen: argparse.Namespace) -> int:

@@ -13,10 +13,10 @@ from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
 from berth import config
-from berth.cli.db_opened import opened
-from berth.cli.error_codes import failure_for
+from berth.cli.failure import failure_for
+from berth.cli.local_database import opened
 from berth.cli.output import say
-from berth.cli.upgrade_checks import Check, upgrade_checks
+from berth.cli.status import Check, upgrade_checks
 from berth.config import read_settings
 
 PROGRAM: Final = "placement-status"

@@ -8,94 +8,47 @@ This process prepares the database and reserves the address; the workers of
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING
 from wsgiref.types import WSGIApplication
 
-import click
-
 import berth
+from berth import deploy
 from berth.cli import service_manager
 from berth.cli.address import Address, parse_bind, reserved
-from berth.cli.deferred import importing
-from berth.cli.exit_codes import ExitCode
-from berth.cli.failure import CommandFailed, naming_the_database
-from berth.cli.options import ConfigurationSource, bind_option, configured
+from berth.cli.failure import CommandFailed, ExitCode, naming_the_database
 from berth.cli.output import say
-
-if TYPE_CHECKING:
-    from berth.config import Settings
+from berth.cli.sources import ConfigurationSource
+from berth.cli.tls import read_tls
+from berth.config import Settings, read_settings
+from berth.edge.page import PAGE
+from berth.edge.server.metrics_folder import metrics_folder
+from berth.edge.server.workers import NoWorkerStarts, run
 
 LOG = logging.getLogger(__name__)
 
 
-@click.command()
-@configured
-@bind_option
-@click.option(
-    "--workers",
-    default=1,
-    show_default=True,
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Number of worker processes. They share the address and the database.",
-)
-@click.option(
-    "--insecure-noauth",
-    is_flag=True,
-    help="Allow auth_strategy = noauth2 on an address that other machines can reach. Anyone who "
-    "can connect may then read and change everything.",
-)
-@click.option(
-    "--tls-cert",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Serve HTTPS with this certificate chain, in PEM.  [default: [berth]tls_cert]",
-)
-@click.option(
-    "--tls-key",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The certificate's private key, in PEM.  [default: [berth]tls_key]",
-)
 def serve(
     source: ConfigurationSource,
+    *,
     bind: str,
     workers: int,
     insecure_noauth: bool,
     tls_cert: Path | None,
     tls_key: Path | None,
 ) -> None:
-    """Serve the placement API.
+    """Prepare the database, reserve the address, and run the workers until a signal ends them.
 
-    Without any configuration, berth stores its data in an SQLite file in your home directory,
-    listens on 127.0.0.1 only, and does not authenticate clients.
+    Raises:
+        CommandFailed: it cannot serve with these options.
+        BerthError, ConfigurationError: the application cannot be built.
     """
-    # Deferred: `--help` and completion do not need it.
-    with importing():
-        from berth import deploy
-        from berth.cli.tls import read_tls
-        from berth.config import read_settings
-        from berth.edge.auth.keystone import KeystoneUnavailable
-        from berth.edge.server.metrics_folder import metrics_folder
-        from berth.edge.server.workers import NoWorkerStarts, run, threads_for
-
     conf = source.load()
     deploy.set_up_logging(conf)
     settings = read_settings(conf)
-    deploy.check_supported(settings)
-    deploy.warn_of_unknown_options(conf)
-    deploy.check_policy(conf)
-    deploy.check_health(settings)
-    deploy.check_audit_log(settings)
-    # Keystone may start later than berth; clients get 503 until then.
-    with suppress(KeystoneUnavailable):
-        deploy.check_keystone(settings)
-    deploy.check_credentials(settings)
+    deploy.check_before_serving(settings)
     tls = read_tls(tls_cert or settings.tls_cert, tls_key or settings.tls_key)
     address = replace(parse_bind(bind), scheme="https" if tls else "http")
     refuse_strangers(address, settings, insecure_noauth=insecure_noauth)
@@ -113,17 +66,10 @@ def serve(
             with metrics_folder():
                 run(
                     partial(load_application, source),
+                    settings,
                     host=listening.host,
                     port=listening.port,
                     workers=workers,
-                    threads=threads_for(
-                        settings.admission,
-                        settings.receiving,
-                        watchers_max=settings.watchers_max,
-                    ),
-                    watchers_max=settings.watchers_max,
-                    client_seconds_max=settings.receiving.client_seconds_max,
-                    pinned=settings.pin_workers,
                     tls=(tls.cert, tls.key) if tls else None,
                     announce=announce,
                     stopping=service_manager.tell_stopping,
@@ -145,9 +91,6 @@ def load_application(source: ConfigurationSource, stopping: Event) -> tuple[WSGI
     Raises:
         BerthError, ConfigurationError: it cannot be built.
     """
-    from berth import deploy
-    from berth.config import read_settings
-
     conf = source.load()
     deploy.set_up_logging(conf)
     # The parent has compared the sums of usage, for all workers and those that replace them.
@@ -184,10 +127,6 @@ def warn_of_clear_text(address: Address, settings: Settings) -> None:
 
 def describe(address: Address, settings: Settings, *, workers: int) -> list[str]:
     """The banner at startup: address, database, authentication, page, and a request to try."""
-    # Deferred: `--help` does not need it.
-    with importing():
-        from berth.edge.page import PAGE
-
     read = [*(settings.conf.config_file or ()), *(settings.conf.config_dir or ())]
     who = {
         "noauth2": "noauth2: off, clients may claim to be anyone"

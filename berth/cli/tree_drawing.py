@@ -8,18 +8,19 @@ terminal, and coloured. Fields with the service's defaults are left out.
 Changes are marked: `+` is added, `-` removed, and `~` changed.
 """
 
+import os
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
 from berth.cli.output import say
-from berth.cli.terminal import terminal
 from berth.hosts.provider_tree import ProviderData, ProviderTree
 from berth.model.inventory import Inventory
 from berth.model.printable import printable
@@ -39,7 +40,7 @@ _COLOURS: Final = {"+": "green", "-": "red", "~": "yellow"}
 
 def print_tree(tree: ProviderTree, root: str, *, since: ProviderTree) -> None:
     """Print a tree; the arguments are those of `draw_tree`."""
-    console = terminal()
+    console = _terminal()
     if console is None:
         for line in draw_tree(tree, root, since=since):
             say(line)
@@ -48,8 +49,8 @@ def print_tree(tree: ProviderTree, root: str, *, since: ProviderTree) -> None:
 
 
 def print_changes(before: ProviderTree, after: ProviderTree, root: str, *, indent: int) -> None:
-    """Print the changes between two trees; the arguments are those of `draw_changes`."""
-    console = terminal()
+    """Print the changes between two trees of a root; either may not have the root."""
+    console = _terminal()
     for change in _changes(before, after, root):
         if console is None:
             say(" " * indent + str(change))
@@ -68,11 +69,6 @@ def draw_tree(tree: ProviderTree, root: str, *, since: ProviderTree) -> Iterator
         words = [_draw_record(*item) for item in sorted(data.inventory.items())]
         words += _changes_of_sets(_find(since, data.uuid), data)
         yield "  ".join(["  " * depth + data.name, *words])
-
-
-def draw_changes(before: ProviderTree, after: ProviderTree, root: str) -> Iterator[str]:
-    """Draw the changes between two trees of a root, in lines; either may not have the root."""
-    return map(str, _changes(before, after, root))
 
 
 def tree_as_json(tree: ProviderTree, root: str) -> Iterator[dict[str, Any]]:
@@ -254,3 +250,16 @@ def _fields(record: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
         # A max_unit that is the total limits nothing.
         if value != defaults[name] and not (name == "max_unit" and value == record["total"]):
             yield short, value
+
+
+def _terminal() -> Console | None:
+    """The terminal of standard output; None for a pipe or a file, which get plain text."""
+    if not sys.stdout.isatty():
+        return None
+    # With NO_COLOR, rich itself would still print bold and dim.
+    return Console(
+        color_system=None if os.environ.get("NO_COLOR") else "auto",
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )

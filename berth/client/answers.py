@@ -133,7 +133,7 @@ class Capacity:
     """How many more of a request fit.
 
     Attributes:
-        count: so many can be placed.
+        count: how many can be placed.
         at_most: no more can.
         hosts: how many hosts fit at least one.
         answer: everything that the service said: what is free and stranded, by resource class.

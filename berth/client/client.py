@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from berth.client.answers import (
     Candidate,
@@ -28,6 +28,23 @@ from berth.client.errors import Incomplete, refusal_of
 from berth.hosts import transports
 from berth.hosts.errors import Refused
 from berth.hosts.service import Answer, Service, Transport
+from berth.model.paths import (
+    CANDIDATES,
+    CAPACITY,
+    CHANGES,
+    CONSUMERS,
+    DRAINS,
+    EXPLAIN,
+    FLAVORS,
+    FLEET,
+    LEASES,
+    OWN,
+    PLACE,
+    PLACEMENTS,
+    TREES,
+    consumer_path,
+    path_of,
+)
 
 if TYPE_CHECKING:
     from keystoneauth1.session import Session
@@ -35,31 +52,8 @@ if TYPE_CHECKING:
 #: Every request uses the newest microversion.
 VERSION: Final = "1.39"
 
-_OWN: Final = "/berth/v1"
-AGGREGATES: Final = f"{_OWN}/aggregates"
-CANDIDATES: Final = f"{_OWN}/candidates"
-CONSUMERS: Final = f"{_OWN}/consumers"
-CHANGES: Final = f"{_OWN}/changes"
-EXPLAIN: Final = f"{_OWN}/explain"
-FLEET: Final = f"{_OWN}/fleet"
-CAPACITY: Final = f"{_OWN}/capacity"
-FLAVORS: Final = f"{_OWN}/flavors"
-DRAINS: Final = f"{_OWN}/drains"
-LEASES: Final = f"{_OWN}/leases"
-PERMISSIONS: Final = f"{_OWN}/permissions"
-PLACE: Final = f"{_OWN}/place"
-TREES: Final = f"{_OWN}/trees"
-
 #: The code of a 404 for what a path names, on a route that is there.
 _NOT_FOUND: Final = "berth.not_found"
-
-#: Routes without anything in them that may not be there.
-_OWN_ROUTES: Final = frozenset(
-    {
-        *(AGGREGATES, CANDIDATES, CAPACITY, CHANGES, CONSUMERS, DRAINS, EXPLAIN, FLAVORS, FLEET),
-        *(LEASES, PLACE),
-    }
-)
 
 #: What is put need not be there before.
 _PUT_BY_NAME: Final = (FLAVORS, DRAINS)
@@ -130,8 +124,8 @@ class Client:
 
         Args:
             order: `pack`, `spread`, `random` or `any`, or an order with its options.
-            limit: at most so many candidates.
-            per_host: at most so many of one host.
+            limit: the largest number of candidates.
+            per_host: the largest number of candidates of one host.
             what_if: changes of the fleet to assume.
             explain: if nothing fits, say why.
         """
@@ -168,7 +162,7 @@ class Client:
         Args:
             by: keys of labels, `aggregate` or `host`: count also the hosts of each value; see
                 `Capacity.answer`.
-            hosts_max: name so many of the hosts that most fit on.
+            hosts_max: list this many of the hosts with room for the most.
             what_if: changes of the fleet to assume.
         """
         named = None if requests is None else {name: _request(r) for name, r in requests.items()}
@@ -202,10 +196,10 @@ class Client:
             request: what each of them gets; None, with `replace`, for its own request.
             host: further conditions on hosts, of this call alone.
             order: `spread`, `pack` or `random`, or an order with its options.
-            max_per: `host`, or keys of labels: at most so many on one host, or on the hosts of one
+            max_per: `host`, or keys of labels: the most on one host, or on the hosts of one
                 value.
             within: `host`, or the key of a label: all on hosts of one value.
-            lease_seconds: the service takes back what they get after so many seconds, unless
+            lease_seconds: the service releases what they hold after this many seconds, unless
                 `lease` renews it; None: never.
             replace: the consumers hold something, which counts as free and which they give back in
                 the same transaction; each has its `generation`.
@@ -242,7 +236,7 @@ class Client:
         Raises:
             NotThere: it holds nothing.
         """
-        sent = self.read(f"{_OWN}/placements{path_of(*reference.split('/'))}")
+        sent = self.read(f"{PLACEMENTS}{path_of(*reference.split('/'))}")
         uuid = self.consumer(reference).uuid if "/" in reference else reference
         return Placement.of(uuid, sent)
 
@@ -363,7 +357,7 @@ class Client:
 
     def lease(self, reference: str, seconds: int) -> Lease:
         """Give a consumer a lease, or renew the one that it has: the service takes back what it
-        holds after so many seconds from now, at most a day.
+        holds this many seconds from now, at most a day.
 
         Args:
             reference: its UUID, or `project/name`.
@@ -434,7 +428,7 @@ class Client:
         answer = self.get(CHANGES, [("after", after), ("wait", str(wait))])
         *events, closing = _each_line(answer)
         if "revision" not in closing:
-            raise Incomplete("the changes broke off before their last line")
+            raise Incomplete("The connection broke before the end of the changes. Ask again.")
         return Changes(closing["revision"], events)
 
     # --- Any other request ------------------------------------------------------------------------
@@ -463,18 +457,14 @@ class Client:
             route = path.partition("?")[0]
             # Most servers decode a slash in a name, so that the path has a segment too many.
             is_own = "%2F" not in route and (
-                route in _OWN_ROUTES
+                # It names nothing that may not be there.
+                route.rpartition("/")[0] == OWN
                 # A flavor or a drain need not be there to be put.
                 or (method == "PUT" and route.startswith(_PUT_BY_NAME))
                 # Without this code, it is the route that is not there.
                 or (route.startswith(TREES) and refusal.code != _NOT_FOUND)
             )
             raise refusal_of(refusal, route, is_own_route=is_own) from refusal
-
-
-def path_of(*segments: str) -> str:
-    """A path of the API; the segments may contain any characters."""
-    return "".join(f"/{quote(segment, safe='')}" for segment in segments)
 
 
 def _each_line(answer: Answer) -> list[Any]:
@@ -490,18 +480,8 @@ def lines_of(answer: Answer) -> tuple[list[Mapping[str, Any]], Mapping[str, Any]
     """
     values = _each_line(answer)
     if not values or not values[-1].get("end"):
-        raise Incomplete("the list broke off before its last line")
+        raise Incomplete("The connection broke before the end of the list. Ask again.")
     return values[:-1], values[-1]
-
-
-def tree_path(reference: str) -> str:
-    """The path of the tree that contains a provider, by its UUID or its name."""
-    return f"{TREES}{path_of(reference)}"
-
-
-def consumer_path(reference: str) -> str:
-    """The path of a consumer by its UUID, or by `project/name`."""
-    return f"{CONSUMERS}{path_of(*reference.split('/'))}"
 
 
 def _claimed(candidate: Candidate) -> dict[str, Any]:

@@ -3,59 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
 from berth.hosts import errors as hosts
 from berth.hosts.errors import Unreachable
+from berth.model.refusals import Conflict, Forbidden, NoOwnApi, NotThere, Refused
 
 __all__ = ["Conflict", "Incomplete", "NoOwnApi", "NotThere", "Refused", "Unreachable"]
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
-class Refused(Exception):
-    """The service refused a request, and changed nothing.
-
-    Its text is the service's explanation, in one sentence or a few.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        status: int,
-        code: str = "",
-        error: Mapping[str, Any] = _NOTHING,
-        explanation: Mapping[str, Any] | None = None,
-        warnings: Iterable[Mapping[str, str]] = (),
-    ) -> None:
-        super().__init__(message)
-        #: The HTTP status.
-        self.status = status
-        #: The API's code of the error, such as `berth.name.unknown`; empty if it has none.
-        self.code = code
-        #: The JSON pointer to the member of the request at fault; None if it has none.
-        self.pointer: str | None = error.get("pointer")
-        #: Names that exist, if the request has one that does not.
-        self.did_you_mean: tuple[str, ...] = tuple(error.get("did_you_mean", ()))
-        #: Why a request does not fit, as `explain` answers it; None if that is not the reason.
-        self.explanation = explanation
-        #: Parts of a request that does not fit that have no effect, such as unknown hosts.
-        self.warnings = tuple(warnings)
-
-
-class NotThere(Refused):
-    """What the request names does not exist (404)."""
-
-
-class NoOwnApi(NotThere):
-    """The service is OpenStack Placement, or an older berth: it does not have this route."""
-
-
-class Conflict(Refused):
-    """The request conflicts with the state of the fleet, or another client was faster (409)."""
+_KINDS: Final = {403: Forbidden, 404: NotThere, 409: Conflict}
 
 
 class Incomplete(Exception):
@@ -75,7 +36,7 @@ def refusal_of(refusal: hosts.Refused, path: str, *, is_own_route: bool) -> Refu
             "Placement",
             status=refusal.status,
         )
-    kind = {404: NotThere, 409: Conflict}.get(refusal.status, Refused)
+    kind = _KINDS.get(refusal.status, Refused)
     return kind(
         sentence(refusal.detail),
         status=refusal.status,

@@ -163,7 +163,6 @@ class Settings:
     randomize_allocation_candidates: bool
     max_allocation_candidates: int
     allocation_candidates_generation_strategy: GenerationStrategy
-    optimize_for_wide_provider_trees: bool
     enable_proxy_headers_parsing: bool
     log_options: bool
     admission: AdmissionSettings
@@ -270,7 +269,6 @@ def read_settings(conf: cfg.ConfigOpts) -> Settings:
         Settings,
         conf.placement,
         conf.berth,
-        conf.workarounds,
         auth_strategy=conf.api.auth_strategy,
         user_file=read_user_file(conf),
         token_file=read_token_file(conf),
@@ -344,6 +342,12 @@ def mask_url(url: str) -> str:
     if "://" not in url:
         return "***"
     return _PASSWORD.sub(r"\1***@", _PASSWORD_PARAMETER.sub(r"\1***", url))
+
+
+def configuration_files(paths: Iterable[str | Path]) -> Iterable[Path]:
+    """Files of a configuration as they are, and those in its directories."""
+    for path in map(Path, paths):
+        yield from sorted(path.glob("*.conf")) if path.is_dir() else (path,)
 
 
 def _parse(
@@ -486,18 +490,12 @@ def _wrong_line(error: cfg.ConfigFileParseError) -> str:
 def _not_utf8(args: Sequence[str], program: str) -> str:
     """The configuration file that has other bytes, for an error that does not name it."""
     paths = [Path(path) for path in args if not path.startswith("--")]
-    for path in _config_files(paths or cfg.find_config_files(PROJECT, program)):
+    for path in configuration_files(paths or cfg.find_config_files(PROJECT, program)):
         try:
             path.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             return str(path)
     return "a configuration file"
-
-
-def _config_files(paths: Iterable[str | Path]) -> Iterable[Path]:
-    """The files themselves, and those in directories."""
-    for path in map(Path, paths):
-        yield from sorted(path.glob("*.conf")) if path.is_dir() else (path,)
 
 
 def _reason(text: str) -> str:

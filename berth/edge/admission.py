@@ -27,13 +27,13 @@ from functools import partial
 from typing import Final
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from berth.api.environ import ARRIVED, PLACE, WORKED_LONG
+from berth.api.environ import ARRIVED, MATCH, PLACE, WORKED_LONG
 from berth.api.errors import overloaded
-from berth.api.guarding import METRICS_PATH
-from berth.api.paths import PUBLIC_OR_EMPTY, kind_of
-from berth.api.searching import wait_seconds_max
+from berth.api.paths import Match
+from berth.api.request import wait_seconds_max
 from berth.config import AdmissionSettings
-from berth.edge.in_front import refuse
+from berth.edge.layers import refuse
+from berth.edge.request_log import PROBE
 
 #: Seconds by which a rejection is delayed if the queue is full. Many clients ignore Retry-After and
 #: retry at once: 1500 of them left a tenth of the CPU time to the running requests.
@@ -79,7 +79,7 @@ class Line:
         self._waiting_max = waiting_max
         self._wait_seconds_max = wait_seconds_max
         self._pause = pause
-        self._observer = observer
+        self.observer = observer
         #: Guards the attributes below; never held for long.
         self._lock = threading.Lock()
         self._running = 0
@@ -107,15 +107,15 @@ class Line:
         with self._lock:
             if self._running < self._running_max:
                 self._running += 1
-                if self._observer is not NULL_OBSERVER:
-                    self._observer.changed(self._running, len(self._turns))
+                if self.observer is not NULL_OBSERVER:
+                    self.observer.changed(self._running, len(self._turns))
                 return True
             is_full = len(self._turns) >= self._waiting_max
             if not is_full:
                 turn = threading.Lock()
                 turn.acquire()
                 self._turns.append(turn)
-                self._observer.changed(self._running, len(self._turns))
+                self.observer.changed(self._running, len(self._turns))
         if is_full:
             self._pause(REFUSAL_S)
             return False
@@ -135,8 +135,8 @@ class Line:
                 self._turns.popleft().release()
             else:
                 self._running -= 1
-            if self._observer is not NULL_OBSERVER:
-                self._observer.changed(self._running, len(self._turns))
+            if self.observer is not NULL_OBSERVER:
+                self.observer.changed(self._running, len(self._turns))
 
     def _gives_up(self, turn: threading.Lock) -> bool:
         """Leave the queue; False if the turn came at the last moment: then it has a place."""
@@ -145,7 +145,7 @@ class Line:
                 self._turns.remove(turn)
             except ValueError:
                 return False
-            self._observer.changed(self._running, len(self._turns))
+            self.observer.changed(self._running, len(self._turns))
             return True
 
 
@@ -225,67 +225,70 @@ class Searches:
         return (before + 0.5) * self._usual_s / self._places if before >= 0 else 0.0
 
 
-def admit(
-    settings: AdmissionSettings,
-    *,
-    pause: Callable[[float], None] = time.sleep,
-    give_back: Callable[[], None] = lambda: None,
-    of_reads: Observer = NULL_OBSERVER,
-    of_writes: Observer = NULL_OBSERVER,
-    of_searches: Observer = NULL_OBSERVER,
-) -> Callable[[WSGIApplication], WSGIApplication]:
-    """A layer that admits requests as the settings allow, and answers 503 to the rest.
+class Admission:
+    """Runs requests as the settings allow, and answers 503 to the rest.
 
     Args:
         pause: sleeps for the seconds before a rejection.
         give_back: returns freed memory; called after each long question.
         of_reads, of_writes, of_searches: the observers of the three queues.
     """
-    reads, writes, searches = (
-        Line(
-            running_max=running_max,
-            waiting_max=settings.requests_waiting_max,
-            wait_seconds_max=settings.wait_seconds_max,
-            pause=pause,
-            observer=observer,
+
+    def __init__(
+        self,
+        settings: AdmissionSettings,
+        *,
+        pause: Callable[[float], None] = time.sleep,
+        give_back: Callable[[], None] = lambda: None,
+        of_reads: Observer = NULL_OBSERVER,
+        of_writes: Observer = NULL_OBSERVER,
+        of_searches: Observer = NULL_OBSERVER,
+    ) -> None:
+        self._reads, self._writes, self._searches = (
+            Line(
+                running_max=running_max,
+                waiting_max=settings.requests_waiting_max,
+                wait_seconds_max=settings.wait_seconds_max,
+                pause=pause,
+                observer=observer,
+            )
+            for running_max, observer in (
+                (settings.reads_running_max, of_reads),
+                (settings.writes_running_max, of_writes),
+                (settings.reads_running_max, of_searches),
+            )
         )
-        for running_max, observer in (
-            (settings.reads_running_max, of_reads),
-            (settings.writes_running_max, of_writes),
-            (settings.reads_running_max, of_searches),
-        )
-    )
+        self._budget_s = settings.candidates_time_budget
+        self._give_back = give_back
 
-    always_answered = PUBLIC_OR_EMPTY | {METRICS_PATH}
-    budget_s = settings.candidates_time_budget
-
-    def wrap(application: WSGIApplication) -> WSGIApplication:
-        def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-            if environ["PATH_INFO"] in always_answered:
-                return application(environ, start_response)
-            environ[ARRIVED] = time.monotonic()
-            within: Callable[[], float] = _no_less
-            kind = kind_of(environ)
-            if kind.search_seconds is not None:
-                line, observer = searches, of_searches
-                within = partial(wait_seconds_max, budget_s, kind.search_seconds)
-            else:
-                line, observer = (reads, of_reads) if kind.is_read else (writes, of_writes)
-            if not line.enter(within):
-                observer.refused()
-                return refuse(overloaded(), environ, start_response)
-            if kind.search_seconds is not None or kind.is_watch:
-                place = environ[PLACE] = Place(line)
-                leave = place.leave
-            else:
-                leave = line.leave
-            try:
-                return application(environ, start_response)
-            finally:
-                leave()
-                if WORKED_LONG in environ:
-                    give_back()
-
-        return layer
-
-    return wrap
+    def run(
+        self,
+        application: WSGIApplication,
+        environ: WSGIEnvironment,
+        start_response: StartResponse,
+    ) -> Iterable[bytes]:
+        """Call an application with a request, once there is a place for it."""
+        match: Match = environ[MATCH]
+        if match.route.is_public or PROBE in environ:
+            return application(environ, start_response)
+        environ[ARRIVED] = time.monotonic()
+        within: Callable[[], float] = _no_less
+        kind = match.kind
+        if kind.search_seconds is not None:
+            line = self._searches
+            within = partial(wait_seconds_max, self._budget_s, kind.search_seconds)
+        else:
+            line = self._reads if kind.is_read else self._writes
+        if not line.enter(within):
+            line.observer.refused()
+            return refuse(overloaded(), environ, start_response)
+        leave = line.leave
+        if kind.search_seconds is not None or kind.is_watch:
+            place = environ[PLACE] = Place(line)
+            leave = place.leave
+        try:
+            return application(environ, start_response)
+        finally:
+            leave()
+            if WORKED_LONG in environ:
+                self._give_back()

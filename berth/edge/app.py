@@ -8,7 +8,6 @@ versions, and these before errors of paths.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from functools import partial
 from random import Random
 from threading import Event
@@ -18,29 +17,23 @@ from oslo_middleware import cors
 
 from berth.api.app import create_api
 from berth.api.berth_v1.changes import changes_since
-from berth.api.namespaces import NAMESPACES
-from berth.api.operation import Namespace
 from berth.api.policy import Policy
-from berth.api.request import SearchLine, Services
-from berth.candidates.request import SearchSettings
+from berth.api.request import Services
+from berth.api.watchers import Watchers
+from berth.candidates.question import SearchSettings
 from berth.config import Settings
-from berth.edge.admission import Searches, admit
+from berth.edge.admission import Admission, Searches
 from berth.edge.audit_log import AuditLog
 from berth.edge.auth.identity import identify
 from berth.edge.auth.layers import Layer, layer_for
-from berth.edge.crash_guard import catch_crashes
 from berth.edge.empty_answers import EmptyAnswers
 from berth.edge.freed_memory import FreedMemory
-from berth.edge.in_front import mark_namespaces
-from berth.edge.page import serve_page
-from berth.edge.probes import answer_probes, guard_metrics
-from berth.edge.proxy_headers import believe_proxies
+from berth.edge.layers import believe_proxies, catch_crashes, front
+from berth.edge.page import is_of_page, the_page
+from berth.edge.probes import METRICS, guarded_metrics, probes_of
 from berth.edge.readiness import Readiness
-from berth.edge.receiving import Receiving, by_size
-from berth.edge.request_log import log_requests
-from berth.edge.tracing import TracedSearches, start_tracing
-from berth.edge.traffic import count_requests
-from berth.edge.watchers import Watchers
+from berth.edge.receiving import Receiving
+from berth.edge.tracing import start_tracing
 from berth.index import Index
 from berth.store.engine.database import Database
 from berth.store.leases import count_leases
@@ -54,7 +47,6 @@ def create_app(
     audit_log: AuditLog | None = None,
     authentication: Layer | None = None,
     stopping: Event | None = None,
-    namespaces: Sequence[Namespace] = NAMESPACES,
 ) -> WSGIApplication:
     """Build the application on an open database and its index.
 
@@ -84,11 +76,9 @@ def create_app(
         engine=db.engine_name,
         leases=partial(count_leases, db),
     )
-    policy = Policy(settings.conf, namespaces)
+    policy = Policy(settings.conf)
     tracing = start_tracing(os.environ)
-    search_line: SearchLine = Searches(settings.admission, of_long=instruments.long_searches)
-    if tracing is not None:
-        db.tracer, search_line = tracing.span, TracedSearches(search_line, tracing)
+    db.tracer = None if tracing is None else tracing.span
     services = Services(
         settings=settings,
         database=db,
@@ -103,51 +93,51 @@ def create_app(
             answer_bytes_max=settings.candidates_answer_mib_max * 2**20,
         ),
         rng=Random(),
-        searching=search_line,
+        searching=Searches(settings.admission, of_long=instruments.long_searches),
         watchers=Watchers(
             index.snapshot,
             partial(changes_since, db),
             db.has_committed,
             stopping or Event(),
             most=settings.watchers_max,
-            observer=instruments.watchers,
+            watching=instruments.watching,
         ),
         empty_answers=EmptyAnswers() if settings.explain_empty_answers else None,
         is_audited=audit_log is not None,
-        namespaces=namespaces,
     )
     authenticate = authentication or layer_for(settings)
     receiving = Receiving(settings.receiving)
-    admitted = admit(
+    admission = Admission(
         settings.admission,
         give_back=FreedMemory().give_back,
         of_reads=instruments.reads,
         of_writes=instruments.writes,
         of_searches=instruments.searches_line,
     )
-    application: WSGIApplication = create_api(services)
-    application = guard_metrics(policy, exposition)(application)
+    application = create_api(services, {METRICS: guarded_metrics(policy, exposition)})
     application = catch_crashes(application)
     if audit_log is not None:
         audit_log.observer = instruments.audit_log
         application = audit_log.layer(application)
     # A request with a large body is authenticated, received and admitted, in this order; all
     # others are received, admitted and authenticated.
-    application = by_size(small=application, large=receiving.rest(admitted(application)))
+    application = receiving.rest(application, admission.run)
     application = identify(application)
     application = authenticate(application)
-    application = by_size(small=admitted(application), large=application)
-    application = receiving.begin(application)
+    application = receiving.begin(application, admission.run)
     if settings.conf.cors.allowed_origin:
         application = cors.CORS(application, settings.conf)
-    application = mark_namespaces(services.namespaces, application)
     if tracing is not None:
         application = tracing.layer(application)
-    if settings.page:
-        application = serve_page(application)
-    application = answer_probes(settings, readiness, exposition)(application)
-    application = count_requests(instruments.requests)(application)
-    application = log_requests(application)
+    probes = probes_of(settings, readiness, exposition, application)
+    page = the_page() if settings.page else None
+
+    def open_to_all(path: str) -> WSGIApplication | None:
+        return page if is_of_page(path) else probes.get(path)
+
+    application = front(
+        application, open_to_all=open_to_all, answered=instruments.requests.answered
+    )
     if settings.enable_proxy_headers_parsing:
         application = believe_proxies(application, settings.conf)
     return application

@@ -17,21 +17,28 @@ from wsgiref.types import WSGIEnvironment
 
 import msgspec
 
-from berth.api.audit import InventoryWrite, Trail
+from berth.api.audit import Trail
+from berth.api.berth_v1.trees import shown_changes
 from berth.api.environ import CONTEXT, ROUTE
 from berth.api.errors import MICROVERSION
-from berth.edge.context import Context
+from berth.edge.auth.identity import Context
 from berth.edge.secrets import masked
 from berth.index import Index
-from berth.index.named import HostedProvider, hosted_provider
+from berth.index.providers import HostedProvider, hosted_provider
 from berth.index.snapshot import Snapshot
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import Unavailable
 from berth.model.ids import ClassId, ConsumerUUID, ProviderId, ProviderUUID, parse_uuid_lax
 from berth.model.inventory import Inventory
 from berth.model.printable import printable_json
-from berth.store.inventories import ReplacedInventories
-from berth.store.replaced import Holder, ReplacedAllocations, ReplacedDrain
+from berth.store.engine.write_record import (
+    DrainBefore,
+    Holder,
+    Holdings,
+    InventoryWrite,
+    NewProvider,
+    WriteRecord,
+)
 
 T = TypeVar("T")
 
@@ -80,18 +87,16 @@ def line_of(
     return _safe(_bounded(record), environ[CONTEXT])
 
 
-def line_of_expiry(
-    replaced: ReplacedAllocations, index: Index, seconds: float, *, is_unknown: bool
-) -> bytes:
+def line_of_expiry(former: Holdings, index: Index, seconds: float, *, is_unknown: bool) -> bytes:
     """The line of a consumer whose lease had expired, with its newline.
 
     Args:
-        replaced: what the consumer had.
+        former: what the consumer had.
         seconds: the time since 1970.
         is_unknown: whether it may have kept that.
     """
     outcome = "unknown" if is_unknown else "done"
-    trail = Trail(LEASE_EXPIRED, {}, consumers=[*replaced.holders], replaced=replaced)
+    trail = Trail(LEASE_EXPIRED, {}, record=WriteRecord(former=former))
     names = _Names(trail, index, may_read=not is_unknown)
     record = {
         "time": _time(seconds),
@@ -107,7 +112,8 @@ def _outcome_of(trail: Trail, status: int) -> str:
         return "repeated" if trail.is_repeated else "done"
     if status < 500:
         return "refused"
-    return "unknown" if trail.is_unknown or status == 500 else "failed"
+    is_unknown = trail.is_unknown or trail.record.is_begun
+    return "unknown" if is_unknown or status == 500 else "failed"
 
 
 def _refusal(trail: Trail) -> dict[str, Any]:
@@ -177,6 +183,23 @@ class _Names:
         self._snapshot = index.latest
         #: Every provider of the line, by uuid.
         self.providers: dict[ProviderUUID, HostedProvider | None] = dict(trail.providers)
+        record = trail.record
+        for uuid, new in record.providers.items():
+            self.providers.setdefault(uuid, new and self._planned(uuid, new))
+        if (edit := record.edit) is not None:
+            # Without the reference to a tree that was new.
+            self.providers = {uuid: each for uuid, each in self.providers.items() if each}
+            host = edit.names[edit.root]
+            changed = {each.provider.uuid: each.provider.name for each in edit.changes}
+            for uuid, name in ({edit.root: host} | changed).items():
+                self.providers[uuid] = HostedProvider(uuid, name, host)
+
+    def _planned(self, uuid: ProviderUUID, new: NewProvider) -> HostedProvider:
+        """A provider that is to be created; without a host, it is looked up after the write."""
+        if new.parent is None:
+            return HostedProvider(uuid, new.name, host=new.name)
+        above = hosted_provider(self._snapshot, new.parent)
+        return HostedProvider(uuid, new.name, host=above and above.host)
 
     def provider(self, uuid: ProviderUUID) -> ProviderUUID:
         """Note a provider."""
@@ -213,18 +236,21 @@ class _Names:
 
 def _effects(trail: Trail, outcome: str, names: _Names) -> dict[str, Any]:
     """What was written, or was to be written: the lists of a line."""
+    record = trail.record
     # What a refused request would have replaced may never have been read.
     is_read = outcome in ("done", "unknown")
-    replaced = (trail.replaced if is_read else None) or ReplacedAllocations()
-    stored = (trail.replaced_inventories if is_read else None) or ReplacedInventories()
+    former = record.former if is_read else Holdings()
     after = "after" if outcome == "done" else "asked"
-    allocations = _allocations(trail.writes, replaced, names)
-    inventories = _inventories(trail.inventory_writes, stored, names)
-    other = _other(trail, after, names, is_read=is_read)
-    for uuid in trail.providers:
+    named = [*names.providers]
+    allocations = _allocations(record.claims, former, names)
+    inventories = _inventories(
+        record.inventory_writes, record.inventories if is_read else {}, names
+    )
+    other = _other(record, after, names, is_read=is_read)
+    for uuid in named:
         names.provider(uuid)
     lists: dict[str, list[Any]] = {
-        "consumers": list(_consumers(trail, replaced)),
+        "consumers": list(_consumers(trail, former)),
         "allocations": [
             _without_none(
                 consumer=consumer,
@@ -254,26 +280,28 @@ def _shown_provider(reference: str, named: HostedProvider | None) -> dict[str, s
     return _without_none(**named._asdict())
 
 
-def _other(trail: Trail, after: str, names: _Names, *, is_read: bool) -> dict[str, Any]:
+def _other(record: WriteRecord, after: str, names: _Names, *, is_read: bool) -> dict[str, Any]:
     """The state before and after of what is neither an allocation nor an inventory."""
     shown: dict[str, Any] = {}
-    if is_read and trail.replaced_drain is not None:
-        shown = {"before": _drain(trail.replaced_drain, names), after: None}
-    return shown | ({after: trail.wanted} if trail.wanted else {})
+    if is_read and record.drain is not None:
+        shown = {"before": _drain(record.drain, names), after: None}
+    if record.edit is not None:
+        return {after: {"changes": shown_changes(record.edit, None)}}
+    return shown | ({after: record.wanted} if record.wanted else {})
 
 
-def _drain(replaced: ReplacedDrain, names: _Names) -> dict[str, Any] | None:
-    if replaced.drain is None:
+def _drain(before: DrainBefore, names: _Names) -> dict[str, Any] | None:
+    if before.drain is None:
         return None
     return {
-        "effect": replaced.drain.effect.value,
-        "reason": replaced.drain.reason,
-        "named": [names.provider_of(number) for number in sorted(replaced.providers)],
+        "effect": before.drain.effect.value,
+        "reason": before.drain.reason,
+        "named": [names.provider_of(number) for number in sorted(before.providers)],
     }
 
 
 def _allocations(
-    writes: Iterable[ConsumerWrite], replaced: ReplacedAllocations, names: _Names
+    writes: Iterable[ConsumerWrite], former: Holdings, names: _Names
 ) -> dict[_Key, tuple[int, int]]:
     """The amounts before and after, of everything that the consumers had or are to have."""
     amounts: dict[_Key, tuple[int, int]] = {
@@ -282,20 +310,22 @@ def _allocations(
         for provider, resources in write.allocations.items()
         for resource_class, amount in resources.items()
     }
-    for consumer, key, used in replaced.allocations:
-        provider = names.provider_of(key.provider)
-        place = consumer, provider, names.resource_class(key.resource_class)
+    for consumer, (number, class_id), used in former.allocations:
+        provider = names.provider_of(number)
+        place = consumer, provider, names.resource_class(class_id)
         amounts[place] = used, amounts.get(place, (0, 0))[1]
     return amounts
 
 
 def _inventories(
-    writes: Iterable[InventoryWrite], replaced: ReplacedInventories, names: _Names
+    writes: Iterable[InventoryWrite],
+    before: Mapping[tuple[ProviderId, ClassId], Inventory],
+    names: _Names,
 ) -> dict[tuple[ProviderUUID, str], tuple[Inventory | None, Inventory | None]]:
     """The inventories before and after, of every class that was or is to be written."""
     stored = {
-        (names.provider_of(key.provider), names.resource_class(key.resource_class)): inventory
-        for key, inventory in replaced.inventories.items()
+        (names.provider_of(number), names.resource_class(class_id)): inventory
+        for (number, class_id), inventory in before.items()
     }
     changes = {}
     for provider, inventories, is_whole in writes:
@@ -308,10 +338,10 @@ def _inventories(
     return changes
 
 
-def _consumers(trail: Trail, replaced: ReplacedAllocations) -> Iterator[dict[str, str]]:
+def _consumers(trail: Trail, former: Holdings) -> Iterator[dict[str, str]]:
     """The consumers, each with its owner, and with the former one if that has changed."""
-    for write in trail.writes:
-        before = replaced.holders.get(write.uuid)
+    for write in trail.record.claims:
+        before = former.holders.get(write.uuid)
         entry = _without_none(
             uuid=write.uuid,
             name=write.name or (before and before.name),
@@ -323,11 +353,10 @@ def _consumers(trail: Trail, replaced: ReplacedAllocations) -> Iterator[dict[str
                 project_id_before=before.project_id, user_id_before=before.user_id
             )
         yield entry
-    written = {write.uuid for write in trail.writes}
-    for uuid in trail.consumers:
-        if uuid not in written:
+    if not trail.record.claims:
+        for uuid in dict.fromkeys((*trail.consumers, *former.holders)):
             unknown = trail.owners.get(uuid, Holder(None, None, None))
-            holder = replaced.holders.get(uuid, unknown)
+            holder = former.holders.get(uuid, unknown)
             yield _without_none(uuid=uuid, **holder._asdict())
 
 

@@ -4,11 +4,17 @@ and for every consumer that berth releases because its lease has expired.
 
 The line is written after the commit and before the response, by the thread that serves the request.
 A line that cannot be written never fails the request: it is counted, and reported in the log.
+
+Several processes append whole lines to the file, which may be rotated at any time. Each line is one
+write to a file that is opened to append, so lines of different processes never mix. Before each
+line the file at the path is compared with the open one: after a rotation by renaming, or if the
+file was removed, the line starts the new file.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -19,16 +25,20 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from berth.api.audit import TRAIL, Trail
 from berth.config import ConfigurationError
-from berth.edge.audit_file import AuditFile
 from berth.edge.audit_line import line_of, line_of_expiry
 from berth.edge.request_log import Headers, noting
 from berth.index import Index
-from berth.store.replaced import ReplacedAllocations
+from berth.store.engine.write_record import Holdings
 
 LOG = logging.getLogger(__name__)
 
 #: Seconds after which the same trouble is logged again.
 AGAIN_S: Final = 10.0
+
+#: A new file is private to its owner: it shows who did what.
+_MODE: Final = 0o600
+
+_FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
 
 
 class Observer:
@@ -84,14 +94,14 @@ class AuditLog:
         """Write the line of a request that is answered with a status."""
         self._append(lambda: line_of(trail, environ, status, self._index, time.time()))
 
-    def write_expired(self, replaced: ReplacedAllocations, *, is_unknown: bool = False) -> None:
+    def write_expired(self, former: Holdings, *, is_unknown: bool = False) -> None:
         """Write a line for each consumer whose lease had expired.
 
         Args:
-            replaced: what they had.
+            former: what they had.
             is_unknown: whether they may have kept that.
         """
-        for each in replaced.each():
+        for each in former.each():
             line = partial(line_of_expiry, each, self._index, time.time(), is_unknown=is_unknown)
             self._append(line)
 
@@ -134,3 +144,61 @@ def open_file(path: Path) -> AuditFile:
         raise ConfigurationError(
             f"[berth]audit_log: cannot write {path}: {(error.strerror or str(error)).lower()}"
         ) from error
+
+
+class AuditFile:
+    """The file at a path, for all threads of this process.
+
+    Raises:
+        OSError: it cannot be opened, or created.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path: Final = path
+        self._lock = threading.Lock()
+        self._descriptor, self._identity = _open(path)
+        #: Whether the last line was only written in part, because the disk is full.
+        self._is_torn = False
+
+    def append(self, line: bytes) -> None:
+        """Append a line, which must end in a newline.
+
+        Raises:
+            OSError: the line was not written, or only in part.
+        """
+        with self._lock:
+            self._follow()
+            text = b"\n" + line if self._is_torn else line
+            written = os.write(self._descriptor, text)
+            self._is_torn = written < len(text) and (written > 0 or self._is_torn)
+            if written < len(text):
+                raise OSError("only a part of the line was written")
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            os.close(self._descriptor)
+
+    def _follow(self) -> None:
+        """Open the file again if another one, or none, is at the path."""
+        try:
+            status = os.stat(self.path)
+            if (status.st_dev, status.st_ino) == self._identity:
+                return
+        except FileNotFoundError:
+            pass
+        descriptor, self._identity = _open(self.path)
+        os.close(self._descriptor)
+        self._descriptor, self._is_torn = descriptor, False
+
+
+def _open(path: Path) -> tuple[int, tuple[int, int]]:
+    """Open a file to append, and identify it by its device and inode."""
+    try:
+        descriptor = os.open(path, _FLAGS | os.O_CREAT | os.O_EXCL, _MODE)
+        os.fchmod(descriptor, _MODE)
+    except FileExistsError:
+        # Also if another process has just created it.
+        descriptor = os.open(path, _FLAGS | os.O_CREAT, _MODE)
+    status = os.fstat(descriptor)
+    return descriptor, (status.st_dev, status.st_ino)

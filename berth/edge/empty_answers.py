@@ -20,14 +20,14 @@ from typing import Final, NamedTuple
 
 from oslo_context.context import RequestContext
 
-from berth.api.berth_v1.reading import question_of
-from berth.api.operations.allocation_candidates import TREES_SINCE
-from berth.api.request import Request
-from berth.candidates import Budget, CandidatesRequest
-from berth.candidates.explain import Explanation, Wanted, explain
-from berth.candidates.explain.explanation import Verdict
+from berth.api.placement.allocation_candidates import TREES_SINCE
+from berth.api.request import Call
+from berth.candidates import Budget
+from berth.candidates.explain import Wanted, explain
+from berth.candidates.question import Question
 from berth.edge.request_log import printable_query
 from berth.index import Snapshot
+from berth.model.explanation import Explanation, Verdict
 
 LOG: Final = logging.getLogger("berth.explain")
 
@@ -46,7 +46,7 @@ class _Answer(NamedTuple):
     """An answer without candidates."""
 
     snapshot: Snapshot
-    wanted: CandidatesRequest
+    question: Question
     query: str
     microversion: int
     context: RequestContext
@@ -65,12 +65,12 @@ class EmptyAnswers:
         self._waiting: deque[_Answer] = deque()
         self._thread: threading.Thread | None = None
 
-    def note(self, snapshot: Snapshot, wanted: CandidatesRequest, request: Request) -> None:
+    def note(self, snapshot: Snapshot, question: Question, call: Call) -> None:
         """Explain later why a request got no candidates; returns at once and never fails."""
         if not LOG.isEnabledFor(logging.INFO):
             return
-        query, minor = request.query_string, request.microversion
-        answer = _Answer(snapshot, wanted, query, minor, request.caller)
+        query, minor = call.query_string, call.microversion
+        answer = _Answer(snapshot, question, query, minor, call.caller)
         with self._lock:
             if len(self._waiting) >= WAITING_MAX:
                 return
@@ -101,9 +101,8 @@ class EmptyAnswers:
 
 def line_of(answer: _Answer) -> str:
     """The verdict, what it means, and the query."""
-    question = question_of(answer.wanted)
     budget = Budget(time.monotonic, seconds=SECONDS_MAX, processor=time.thread_time)
-    explanation = explain(answer.snapshot, question, wanted=_WANTED, budget=budget)
+    explanation = explain(answer.snapshot, answer.question, wanted=_WANTED, budget=budget)
     said = _said(explanation, answer.microversion)
     return f"{explanation.verdict.value}: {said} Query: {printable_query(answer.query)}"
 

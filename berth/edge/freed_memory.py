@@ -24,7 +24,7 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 #: Bytes by which the process must have grown.
 GROWN_MIN: Final = 32 << 20
-#: A return stops all threads, so the next one comes after so many times as long.
+#: A return stops all threads, so the next one comes after this many times as long.
 PAUSE_FACTOR: Final = 20
 
 
@@ -34,7 +34,7 @@ class FreedMemory:
     Args:
         resident: the bytes that the process has.
         clock: monotonic seconds.
-        later: does something after so many seconds, in another thread.
+        later: does something after a number of seconds, in another thread.
     """
 
     def __init__(

@@ -26,10 +26,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, valu
 
 from berth.config import METRICS_FOLDER, ConfigurationError
 from berth.edge import admission, audit_log
-from berth.edge.faulty_row_log import FaultyRowLog
+from berth.edge.fault_logs import FaultyRowLog, OutageLog
 from berth.edge.instrument_maker import Maker
-from berth.edge.outage_log import OutageLog
-from berth.edge.writability import Writability
+from berth.edge.readiness import Writability
 from berth.index import index
 from berth.model.errors import Unavailable
 from berth.store.engine import database
@@ -283,7 +282,7 @@ class DatabaseInstruments(database.Observer):
 
 
 class ApiInstruments:
-    """Observes the API (`berth.api.observer.Observer`).
+    """Observes the API (`berth.api.request.Observer`).
 
     Args:
         searches: the instruments of the searches' queue.
@@ -533,21 +532,11 @@ class Instruments:
             make, searches=self.searches_line, writability=self.database.writability
         )
         self.requests.others = (self.api.flush, self.database.flush)
-        self.watchers = WatchersInstruments(make)
-        self.audit_log = AuditLogInstruments(make)
-
-
-class WatchersInstruments:
-    """Observes who waits for changes (`berth.edge.watchers.WatchersObserver`)."""
-
-    def __init__(self, make: Maker) -> None:
-        self._gauge = make.gauge(
+        #: Takes the number of requests that wait for changes.
+        self.watching: Callable[[float], None] = make.gauge(
             "watchers", "Requests that wait for changes.", multiprocess_mode="livesum"
-        )
-
-    def watching(self, count: int) -> None:
-        """See `WatchersObserver`."""
-        self._gauge.set(count)
+        ).set
+        self.audit_log = AuditLogInstruments(make)
 
 
 def shared_folder() -> str | None:

@@ -18,8 +18,8 @@ from typing import Final
 from berth.edge.audit_log import AuditLog
 from berth.model.errors import OutcomeUnknown, Unavailable
 from berth.store.engine.database import Database
+from berth.store.engine.write_record import WriteRecord
 from berth.store.lease_sweep import Expired, sweep
-from berth.store.replaced import ReplacedAllocations
 
 LOG = logging.getLogger(__name__)
 
@@ -69,15 +69,15 @@ class LeaseSweeper:
 
 
 def _sweep(db: Database, audit_log: AuditLog | None) -> None:
-    replaced = None if audit_log is None else ReplacedAllocations()
+    record = WriteRecord()
     try:
-        for expired in sweep(db, replaced=replaced):
+        for expired in sweep(db if audit_log is None else db.recording(record)):
             _report(expired)
-            if audit_log and replaced:
-                audit_log.write_expired(replaced)
+            if audit_log:
+                audit_log.write_expired(record.taken())
     except OutcomeUnknown:
-        if audit_log and replaced:
-            audit_log.write_expired(replaced, is_unknown=True)
+        if audit_log:
+            audit_log.write_expired(record.taken(), is_unknown=True)
         raise
 
 

@@ -15,7 +15,7 @@ import os
 import re
 import time
 from operator import attrgetter
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 from oslo_context.context import RequestContext, get_current
 from oslo_log.formatters import ContextFormatter
@@ -42,15 +42,6 @@ _identity_values: Final = attrgetter(*_IDENTITY.values())
 #: The fields of `logging_context_format_string` that are supported here.
 _FIELDS: Final = frozenset(
     {
-        *("name", "levelname", "levelno", "process", "thread", "threadName", "module", "lineno"),
-        *("funcName", "pathname", "filename", "created", "msecs", "asctime", "message", "instance"),
-        *("request_id", "global_request_id", "user_identity"),
-    }
-)
-
-#: Those that a line without a record can show.
-_FIELDS_OF_TEXT: Final = frozenset(
-    {
         *("name", "levelname", "process", "msecs", "asctime", "message", "instance"),
         *("request_id", "global_request_id", "user_identity"),
     }
@@ -75,13 +66,8 @@ class LineFormatter(ContextFormatter):
             and set(_FIELD.findall(self._line)) <= _FIELDS
             and set(_FIELD.findall(self._identity)) <= _IDENTITY.keys()
         )
-        self._needs_record = not (
-            self._is_customary and set(_FIELD.findall(self._line)) <= _FIELDS_OF_TEXT
-        )
         #: A second and a logger, and the format with both filled in.
         self._filled: tuple[tuple[int, str] | None, str] = (None, "")
-        #: The last second, and its text in the log.
-        self._second = (-1, "")
         #: The last caller, and its text in the log.
         self._last_identity: tuple[tuple[object, ...] | None, str] = (None, "")
 
@@ -93,29 +79,33 @@ class LineFormatter(ContextFormatter):
         except TypeError:
             # Message and arguments do not match: oslo.log reports that in the line.
             return _safe_lines(super().format(record), record)
-        if record.levelno == logging.INFO and self._is_customary and _is_plain(record, context):
-            return self._short_way(record, context, safe(message, context))
+        if record.levelno == logging.INFO and context is not None and _is_plain(record):
+            line = self.line_of(record.name, context, message, record.created)
+            if line is not None:
+                return line
         if not message.isprintable():
             record = copy.copy(record)
             record.msg, record.args = safe(message, context_of(record)), ()
         return _safe_lines(super().format(record), record)
 
-    def line_of(self, name: str, context: RequestContext, message: str) -> str | None:
-        """The line of a plain record made now, at level INFO; None if this needs the record.
+    def line_of(
+        self, name: str, context: RequestContext, message: str, created: float
+    ) -> str | None:
+        """The line of a request's plain record at level INFO; None if that is up to oslo.log.
 
         Args:
             name: of the logger.
+            created: seconds since 1970.
         """
-        if self._needs_record or context.resource_uuid:
+        if not self._is_customary or not context.request_id or context.resource_uuid:
             return None
-        now = time.time()
-        key = int(now), name
+        key = int(created), name
         filled_for, filled = self._filled
         if filled_for != key:
             filled = self._fill_in(key)
             self._filled = key, filled
         return filled % {
-            "msecs": now % 1 * 1000,
+            "msecs": created % 1 * 1000,
             "request_id": context.request_id,
             "global_request_id": context.global_request_id,
             "user_identity": self._identity_of(context),
@@ -126,7 +116,7 @@ class LineFormatter(ContextFormatter):
         """The format with everything that all lines of a second and a logger share."""
         second, name = key
         shared = {
-            "asctime": self._time_of(logging.makeLogRecord({"created": second})),
+            "asctime": self.formatTime(logging.makeLogRecord({"created": second}), self.datefmt),
             "name": name,
             "levelname": logging.getLevelName(logging.INFO),
             "process": os.getpid(),
@@ -140,16 +130,6 @@ class LineFormatter(ContextFormatter):
 
         return _SPECIFIER.sub(fill, self._line)
 
-    def _short_way(self, record: logging.LogRecord, context: Any, message: str) -> str:
-        shown = record.__dict__
-        shown["message"] = message
-        shown["asctime"] = self._time_of(record)
-        shown["instance"] = ""
-        shown["request_id"] = context.request_id
-        shown["global_request_id"] = context.global_request_id
-        shown["user_identity"] = self._identity_of(context)
-        return self._line % shown
-
     def _identity_of(self, context: Any) -> str:
         """The text of a caller: mostly that of the last one."""
         values = _identity_values(context)
@@ -160,49 +140,32 @@ class LineFormatter(ContextFormatter):
             self._last_identity = values, text
         return text
 
-    def _time_of(self, record: logging.LogRecord) -> str:
-        second, text = self._second
-        if second != int(record.created):
-            text = self.formatTime(record, self.datefmt)
-            self._second = int(record.created), text
-        return text
 
-
-class LineHandler(logging.StreamHandler[TextIO]):
-    """A handler for a stream, which also takes lines without records.
+def write_line(logger: logging.Logger, context: RequestContext, message: str) -> bool:
+    """Write the line of a plain record made now, at level INFO, if the logger's records go to a
+    stream alone; False if this takes the record.
 
     PERF bench.fixed_cost: a record and its way through `logging` cost as much as the line.
     """
-
-    def write_line(self, name: str, context: RequestContext, message: str) -> bool:
-        """Write the line of a plain record made now, at level INFO; False if it takes the record.
-
-        Args:
-            name: of the logger.
-        """
-        formatter = self.formatter
-        if type(formatter) is not LineFormatter or self.filters or self.level > logging.INFO:
-            return False
-        try:
-            line = formatter.line_of(name, context, message)
-            if line is None:
-                return False
-            assert self.lock is not None, "every handler has a lock"
-            with self.lock:
-                self.stream.write(line + self.terminator)
-                self.stream.flush()
-        except Exception:  # noqa: BLE001 - `Handler.emit` catches the same, and reports it
-            return False
-        return True
-
-
-def sole_handler(logger: logging.Logger) -> LineHandler | None:
-    """The handler to which alone a logger's records go, if it takes lines."""
     root = logger.root
-    if logger.handlers or logger.filters or logger.parent is not root or len(root.handlers) != 1:
-        return None
-    handler = root.handlers[0]
-    return handler if type(handler) is LineHandler and logger.propagate else None
+    if logger.handlers or logger.filters or logger.parent is not root or not logger.propagate:
+        return False
+    if len(root.handlers) != 1 or type(handler := root.handlers[0]) is not logging.StreamHandler:
+        return False
+    formatter = handler.formatter
+    if type(formatter) is not LineFormatter or handler.filters or handler.level > logging.INFO:
+        return False
+    try:
+        line = formatter.line_of(logger.name, context, message, time.time())
+        if line is None:
+            return False
+        assert handler.lock is not None, "every handler has a lock"
+        with handler.lock:
+            handler.stream.write(line + handler.terminator)
+            handler.stream.flush()
+    except Exception:  # noqa: BLE001 - `Handler.emit` catches the same, and reports it
+        return False
+    return True
 
 
 def safe(text: str, context: object) -> str:
@@ -223,10 +186,8 @@ def _safe_lines(text: str, record: logging.LogRecord) -> str:
     return "\n".join(map(printable, masked(text, context_of(record)).split("\n")))
 
 
-def _is_plain(record: logging.LogRecord, context: RequestContext | None) -> bool:
-    """Whether a record belongs to a request and needs no more than the plain line."""
-    if context is None or not context.request_id or context.resource_uuid:
-        return False
+def _is_plain(record: logging.LogRecord) -> bool:
+    """Whether a record needs no more than the plain line."""
     if record.exc_info or record.exc_text or record.stack_info:
         return False
     return not any(map(record.__dict__.get, _EXTRAS))

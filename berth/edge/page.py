@@ -17,10 +17,10 @@ from typing import Final
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from berth.api import errors
-from berth.api.entity_tags import matches
+from berth.api.answers import STATUS_LINES, matches
 from berth.api.environ import ROUTE
 from berth.api.errors import Refused
-from berth.api.rendering import STATUS_LINES
+from berth.edge.layers import READING, only_reading
 
 #: Where the page is.
 PAGE: Final = "/berth/ui/"
@@ -42,13 +42,11 @@ _POLICY: Final = (
     " connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
-_HEADERS: Final = (
-    ("content-security-policy", _POLICY),
-    ("x-content-type-options", "nosniff"),
-    ("referrer-policy", "no-referrer"),
-)
-
-_METHODS: Final = ("GET", "HEAD")
+_HEADERS: Final = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+}
 
 _NO_WEIGHT: Final = re.compile(r"q\s*=\s*0(\.0*)?")
 
@@ -62,38 +60,30 @@ class _File:
     entity_tag: str
 
 
-def serve_page(application: WSGIApplication) -> WSGIApplication:
-    """A layer that sends the files of the page, and passes on all other requests."""
+def the_page() -> WSGIApplication:
+    """What sends the files of the page."""
     files = _files()
 
-    def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         path: str = environ["PATH_INFO"]
-        # PERF bench, fixed_cost: nearly every request is for another path.
-        if not path.startswith(_BARE):
-            return application(environ, start_response)
         if path == _BARE:
             environ[ROUTE] = _BARE
             return _redirect(start_response)
-        if not path.startswith(PAGE):
-            return application(environ, start_response)
         environ[ROUTE] = PAGE
-        if environ["REQUEST_METHOD"] not in _METHODS:
-            return _refuse(
-                Refused(
-                    405,
-                    f"The method {environ['REQUEST_METHOD']} is not allowed for this resource.",
-                    headers={"allow": ", ".join(_METHODS), **dict(_HEADERS)},
-                ),
-                environ,
-                start_response,
-            )
+        if environ["REQUEST_METHOD"] not in READING:
+            return errors.send(only_reading(environ, _HEADERS), environ, start_response)
         file = files.get(path.removeprefix(PAGE) or _INDEX)
         if file is None:
-            refused = Refused(404, f"The page has no file {path}.", headers=dict(_HEADERS))
-            return _refuse(refused, environ, start_response)
+            refused = Refused(404, f"The page has no file {path}.", headers=_HEADERS)
+            return errors.send(refused, environ, start_response)
         return _send(file, environ, start_response)
 
-    return layer
+    return answer
+
+
+def is_of_page(path: str) -> bool:
+    """Whether a path belongs to the page."""
+    return path == _BARE or path.startswith(PAGE)
 
 
 def _files() -> dict[str, _File]:
@@ -111,15 +101,9 @@ def _files() -> dict[str, _File]:
 
 def _redirect(start_response: StartResponse) -> Iterable[bytes]:
     """To the path with its last slash; relative, since a proxy may serve it below a prefix."""
-    headers = [("location", "ui/"), ("content-length", "0"), *_HEADERS]
+    headers = [("location", "ui/"), ("content-length", "0"), *_HEADERS.items()]
     start_response("308 Permanent Redirect", headers)
     return []
-
-
-def _refuse(
-    refused: Refused, environ: WSGIEnvironment, start_response: StartResponse
-) -> Iterable[bytes]:
-    return errors.send(refused, errors.render(refused, environ), environ, start_response)
 
 
 def _send(file: _File, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -129,7 +113,7 @@ def _send(file: _File, environ: WSGIEnvironment, start_response: StartResponse) 
         ("etag", f"W/{file.entity_tag}"),
         ("cache-control", "no-cache"),
         ("vary", "accept-encoding"),
-        *_HEADERS,
+        *_HEADERS.items(),
     ]
     seen = environ.get("HTTP_IF_NONE_MATCH")
     if seen and matches(seen, file.entity_tag, is_weak_equal=True):

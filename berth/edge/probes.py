@@ -10,7 +10,7 @@ caller whom a policy rule allows, or a client in a network that is listed in the
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Final
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -21,14 +21,14 @@ from oslo_middleware.exceptions import ConfigInvalid
 from oslo_middleware.healthcheck import Healthcheck
 
 from berth.api import errors, media_types
+from berth.api.answers import STATUS_LINES
 from berth.api.environ import CONTEXT, ROUTE
 from berth.api.errors import Refused
-from berth.api.guarding import METRICS as METRICS_RULE
-from berth.api.guarding import METRICS_PATH
+from berth.api.namespaces import METRICS as METRICS_RULE
+from berth.api.namespaces import METRICS_PATH
 from berth.api.policy import Policy
-from berth.api.rendering import STATUS_LINES
 from berth.config import ConfigurationError, IPNetwork, Settings
-from berth.edge.crash_guard import catch_crashes
+from berth.edge.layers import READING, catch_crashes, only_reading
 from berth.edge.readiness import NotReady, Readiness
 from berth.edge.request_log import PROBE
 
@@ -58,74 +58,62 @@ _OF_PROXIES: Final = (
     "HTTP_X_REAL_IP",
 )
 
-_METHODS: Final = ("GET", "HEAD")
-
 _OK: Final = {"status": "ok"}
 
 
-def answer_probes(
-    settings: Settings, readiness: Readiness, exposition: Exposition
-) -> Callable[[WSGIApplication], WSGIApplication]:
-    """A layer that answers requests that need no authentication, and passes on the others.
+def probes_of(
+    settings: Settings, readiness: Readiness, exposition: Exposition, application: WSGIApplication
+) -> dict[str, WSGIApplication]:
+    """What answers requests that need no authentication, by path.
+
+    Args:
+        application: answers those of clients that the configuration excludes.
 
     Raises:
         ConfigurationError: the `[healthcheck]` group is invalid.
     """
 
-    def wrap(application: WSGIApplication) -> WSGIApplication:
-        def scraped(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-            if is_of_networks(
-                environ,
-                settings.metrics.networks,
-                proxies_speak=settings.enable_proxy_headers_parsing,
-            ):
-                return _tell(exposition, environ, start_response)
-            media_types.settle(environ)
-            return application(environ, start_response)
-
-        answers = {
-            HEALTHCHECK: catch_crashes(healthcheck(settings.conf, application)),
-            LIVEZ: _say_alive,
-            READYZ: _say_whether_ready(readiness),
-            METRICS: catch_crashes(scraped),
-        }
-
-        def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-            path = environ["PATH_INFO"]
-            answer = answers.get(path)
-            if answer is None:
-                media_types.settle(environ)
-                return application(environ, start_response)
-            environ[ROUTE] = path
-            if environ["REQUEST_METHOD"] not in _METHODS:
-                return _refuse_method(environ, start_response)
-            environ[PROBE] = True
-            return answer(environ, start_response)
-
-        return layer
-
-    return wrap
-
-
-def guard_metrics(
-    policy: Policy, exposition: Exposition
-) -> Callable[[WSGIApplication], WSGIApplication]:
-    """A layer that returns the metrics to callers whom the policy allows."""
-
-    def wrap(application: WSGIApplication) -> WSGIApplication:
-        def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-            if environ["PATH_INFO"] != METRICS:
-                return application(environ, start_response)
-            try:
-                policy.check(METRICS_RULE.name, environ[CONTEXT])
-            except Refused as refused:
-                rendered = errors.render(refused, environ)
-                return errors.send(refused, rendered, environ, start_response)
+    def scraped(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if is_of_networks(
+            environ,
+            settings.metrics.networks,
+            proxies_speak=settings.enable_proxy_headers_parsing,
+        ):
             return _tell(exposition, environ, start_response)
+        media_types.settle(environ)
+        return application(environ, start_response)
 
-        return layer
+    answers = {
+        HEALTHCHECK: catch_crashes(healthcheck(settings.conf, application)),
+        LIVEZ: _say_alive,
+        READYZ: _say_whether_ready(readiness),
+        METRICS: catch_crashes(scraped),
+    }
+    return {path: _as_probe(answer) for path, answer in answers.items()}
 
-    return wrap
+
+def _as_probe(answer: WSGIApplication) -> WSGIApplication:
+    def probe(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        environ[ROUTE] = environ["PATH_INFO"]
+        if environ["REQUEST_METHOD"] not in READING:
+            return errors.send(only_reading(environ), environ, start_response)
+        environ[PROBE] = True
+        return answer(environ, start_response)
+
+    return probe
+
+
+def guarded_metrics(policy: Policy, exposition: Exposition) -> WSGIApplication:
+    """Returns the metrics to callers whom the policy allows."""
+
+    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        try:
+            policy.check(METRICS_RULE.name, environ[CONTEXT])
+        except Refused as refused:
+            return errors.send(refused, environ, start_response)
+        return _tell(exposition, environ, start_response)
+
+    return answer
 
 
 def is_of_networks(
@@ -239,12 +227,3 @@ def _send(
         ],
     )
     return [] if environ["REQUEST_METHOD"] == "HEAD" else [content]
-
-
-def _refuse_method(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    refused = Refused(
-        405,
-        f"The method {environ['REQUEST_METHOD']} is not allowed for this resource.",
-        headers={"allow": ", ".join(_METHODS)},
-    )
-    return errors.send(refused, errors.render(refused, environ), environ, start_response)

@@ -14,16 +14,16 @@ make a worker hold at most `SMALL` bytes per request.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable
+from contextlib import closing
 from typing import Protocol
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
+from berth.api.body import count_elements
 from berth.api.environ import BODY, CONTEXT
 from berth.api.errors import Refused, overloaded
-from berth.api.json_form import count_elements
 from berth.config import ReceivingSettings
-from berth.edge.in_front import refuse
+from berth.edge.layers import refuse
 
 #: The environ key of a body that the first layer has read only in part.
 _BEGUN = "berth.begun_body"
@@ -59,31 +59,38 @@ class Stream(Protocol):
         """Read `size` bytes, or fewer at the end."""
 
 
-class ByteBudget:
-    """Counts the bytes held in memory, up to a limit."""
+#: Runs an application with a request, once there is a place for it (`admission`).
+Run = Callable[[WSGIApplication, WSGIEnvironment, StartResponse], Iterable[bytes]]
 
-    def __init__(self, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
+
+class Budget:
+    """Counts what is in use, up to a limit."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._lock = threading.Lock()
-        self._bytes = 0
+        self._used = 0
 
     @property
-    def bytes(self) -> int:
-        """The bytes held now."""
-        return self._bytes
+    def used(self) -> int:
+        """How much is in use now."""
+        return self._used
 
-    def take(self, size: int) -> bool:
-        """Count this many more; False if that exceeds the limit."""
+    def take(self, count: int) -> None:
+        """Count this many more.
+
+        Raises:
+            Refused: 503, that would exceed the limit.
+        """
         with self._lock:
-            if self._bytes + size > self._bytes_max:
-                return False
-            self._bytes += size
-            return True
+            if self._used + count > self._most:
+                raise overloaded()
+            self._used += count
 
-    def give_back(self, size: int) -> None:
+    def give_back(self, count: int) -> None:
         """Count this many fewer."""
         with self._lock:
-            self._bytes -= size
+            self._used -= count
 
 
 class Receiving:
@@ -99,12 +106,14 @@ class Receiving:
         self._bytes_max = settings.body_mib_max * 2**20
         self._elements_max = settings.body_mib_max * ELEMENTS_PER_MIB
         self._uri_length_max = settings.uri_kib_max * 1024
-        self._waiting = threading.Semaphore(settings.bodies_waiting_max)
+        #: The bodies that are awaited.
+        self._waiting = Budget(settings.bodies_waiting_max)
         #: The bytes held for bodies that are not small.
-        self.budget = ByteBudget(self._bytes_max * MEMORY_PER_BYTE)
+        self.budget = Budget(self._bytes_max * MEMORY_PER_BYTE)
 
-    def begin(self, application: WSGIApplication) -> WSGIApplication:
-        """The layer before authentication: reads small bodies and begins the others."""
+    def begin(self, application: WSGIApplication, run: Run) -> WSGIApplication:
+        """The layer before authentication: reads small bodies, and runs the application with their
+        requests; begins the others."""
 
         def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
             uri_length = len(environ.get("QUERY_STRING", "")) + len(environ["PATH_INFO"])
@@ -112,152 +121,146 @@ class Receiving:
                 refused = _too_long(self._settings.uri_kib_max)
                 return refuse(refused, environ, start_response)
             if environ["REQUEST_METHOD"] not in _WITH_BODY:
-                return application(environ, start_response)
-            announced = _announced(environ)
-            if announced is not None and announced <= SMALL:
-                try:
-                    environ[BODY] = self._read_small(environ["wsgi.input"], announced)
-                except Refused as refused:
-                    return refuse(refused, environ, start_response)
-                return application(environ, start_response)
-            with ExitStack() as place:
-                try:
-                    self._begin(environ, announced, place)
-                except Refused as refused:
-                    return refuse(refused, environ, start_response)
+                return run(application, environ, start_response)
+            try:
+                begun = self._begin(environ)
+            except Refused as refused:
+                return refuse(refused, environ, start_response)
+            if begun is None:
+                return run(application, environ, start_response)
+            environ[_BEGUN] = begun
+            with closing(begun):
                 return application(environ, start_response)
 
         return layer
 
-    def rest(self, application: WSGIApplication) -> WSGIApplication:
-        """The layer after authentication: reads the rest of bodies that are not small.
+    def rest(self, application: WSGIApplication, run: Run) -> WSGIApplication:
+        """The layer after authentication: reads the rest of bodies that are not small, and runs the
+        application with their requests.
 
         It leaves an unauthenticated request's body unread: no public operation takes one.
         """
 
         def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-            begun: _Begun = environ.pop(_BEGUN)
-            if environ[CONTEXT].user_id is None:
+            begun: _Body | None = environ.pop(_BEGUN, None)
+            if begun is None:
                 return application(environ, start_response)
-            with ExitStack() as reservation:
+            if environ[CONTEXT].user_id is not None:
                 try:
-                    environ[BODY] = self._read_rest(begun, reservation)
+                    environ[BODY] = self._read_rest(begun)
                 except Refused as refused:
                     return refuse(refused, environ, start_response)
-                finally:
-                    begun.place.close()
-                return application(environ, start_response)
+            return run(application, environ, start_response)
 
         return layer
 
-    def _read_small(self, stream: Stream, announced: int) -> bytes:
-        """Read a small body. PERF bench, claims: claims have these, so the path is short."""
-        if not announced:
-            return b""
-        if not self._waiting.acquire(blocking=False):
-            raise overloaded()
-        try:
-            body = _read(stream, announced)
-            if len(body) == announced:
-                return body
-            # It comes in many pieces, perhaps of one byte each.
-            buffer = bytearray(body)
-            while len(buffer) < announced:
-                piece = _read(stream, announced - len(buffer))
-                if not piece:
-                    raise _ended_early(len(buffer), announced)
-                buffer += piece
-            return bytes(buffer)
-        finally:
-            self._waiting.release()
-
-    def _begin(self, environ: WSGIEnvironment, announced: int | None, place: ExitStack) -> None:
-        """Store the body in the environ if it turns out to be small, else its beginning."""
+    def _begin(self, environ: WSGIEnvironment) -> _Body | None:
+        """Store the body in the environ if it turns out to be small, else return what is read of
+        it."""
+        announced = _announced(environ)
+        if announced == 0:
+            environ[BODY] = b""
+            return None
         if announced is not None and announced > self._bytes_max:
             raise _too_large(self._settings.body_mib_max)
-        if not self._waiting.acquire(blocking=False):
-            raise overloaded()
-        place.callback(self._waiting.release)
-        begun = _Begun(environ["wsgi.input"], announced, place)
-        if announced is None:
-            while not begun.is_whole and begun.size <= SMALL:
-                begun.read_piece()
-        if begun.is_whole:
-            environ[BODY] = bytes(begun.buffer)
-            place.close()
-        else:
-            environ[_BEGUN] = begun
+        body = _Body(environ["wsgi.input"], announced, self._waiting, self.budget)
+        try:
+            if announced is None or announced <= SMALL:
+                while not body.is_whole and len(body.buffer) <= SMALL:
+                    body.read_piece()
+        except BaseException:
+            body.close()
+            raise
+        if not body.is_whole:
+            return body
+        environ[BODY] = bytes(body.buffer)
+        body.close()
+        return None
 
-    def _read_rest(self, begun: _Begun, reservation: ExitStack) -> bytes:
-        reserved_bytes = begun.size if begun.announced is None else begun.announced
-        self._reserve(reserved_bytes, reservation)
-        while not begun.is_whole:
-            begun.read_piece()
-            if begun.size > self._bytes_max:
+    def _read_rest(self, body: _Body) -> bytes:
+        body.reserve(len(body.buffer) if body.announced is None else body.announced)
+        while not body.is_whole:
+            body.read_piece()
+            if len(body.buffer) > self._bytes_max:
                 raise _too_large(self._settings.body_mib_max)
-            if begun.size > reserved_bytes:
-                self._reserve(begun.size - reserved_bytes, reservation)
-                reserved_bytes = begun.size
-        elements = count_elements(begun.buffer)
+            body.reserve(len(body.buffer) - body.reserved)
+        body.leave()
+        elements = count_elements(body.buffer)
         if elements > self._elements_max:
             raise _too_many(self._elements_max)
-        self._reserve(elements * ELEMENT_BYTES, reservation)
-        body = bytes(begun.buffer)
-        begun.buffer.clear()  # do not keep two copies while the request is answered
-        return body
-
-    def _reserve(self, size: int, reservation: ExitStack) -> None:
-        """Reserve `size` more bytes until `reservation` closes.
-
-        Raises:
-            Refused: 503.
-        """
-        if not self.budget.take(size):
-            raise overloaded()
-        reservation.callback(self.budget.give_back, size)
+        body.reserve(elements * ELEMENT_BYTES)
+        whole = bytes(body.buffer)
+        body.buffer.clear()  # do not keep two copies while the request is answered
+        return whole
 
 
-class _Begun:
+class _Body:
     """A body that has been read in part, or not yet.
 
     Args:
         announced: its announced length in bytes; None if there is none.
-        place: closing it frees the body's place among those awaited.
+        waiting: the bodies that are awaited, of which it is one until `leave`.
+        memory: the bytes that are held for bodies.
+
+    Attributes:
+        reserved: the bytes that it has of `memory` until `close`.
+
+    Raises:
+        Refused: 503, too many are awaited.
     """
 
-    def __init__(self, stream: Stream, announced: int | None, place: ExitStack) -> None:
+    def __init__(
+        self, stream: Stream, announced: int | None, waiting: Budget, memory: Budget
+    ) -> None:
+        waiting.take(1)
         self._stream = stream
         self.announced = announced
-        self.place = place
+        self._waiting: Budget | None = waiting
+        self._memory = memory
+        self.reserved = 0
         self.buffer = bytearray()
         self.is_whole = False
-
-    @property
-    def size(self) -> int:
-        """The number of bytes read."""
-        return len(self.buffer)
 
     def read_piece(self) -> None:
         """Read the next piece.
 
         Raises:
-            Refused: 408 if the server gave up waiting; 400 if the body ended early.
+            Refused: 408 if the server gave up waiting; 400 if the body cannot be read, or ended
+                early.
         """
-        left = _PIECE if self.announced is None else min(_PIECE, self.announced - self.size)
-        piece = _read(self._stream, left)
+        size = len(self.buffer)
+        left = _PIECE if self.announced is None else min(_PIECE, self.announced - size)
+        try:
+            piece = self._stream.read(left)
+        except TimeoutError as error:
+            raise Refused(408, f"The body took too long to arrive: {error}") from error
+        except OSError as error:
+            raise Refused(400, f"The body cannot be read: {error}") from error
         self.buffer += piece
         if not piece and self.announced is not None:
-            raise _ended_early(self.size, self.announced)
-        self.is_whole = not piece or self.size == self.announced
+            raise Refused(400, f"The body ended after {size} of {self.announced} bytes.")
+        self.is_whole = not piece or len(self.buffer) == self.announced
 
+    def reserve(self, count: int) -> None:
+        """Reserve this many more bytes; none if the number is negative.
 
-def by_size(*, small: WSGIApplication, large: WSGIApplication) -> WSGIApplication:
-    """Pass requests whose body is not fully read to `large`, and all others to `small`."""
+        Raises:
+            Refused: 503.
+        """
+        if count > 0:
+            self._memory.take(count)
+            self.reserved += count
 
-    def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        return (large if _BEGUN in environ else small)(environ, start_response)
+    def leave(self) -> None:
+        """Stop counting it as awaited."""
+        if self._waiting is not None:
+            self._waiting.give_back(1)
+            self._waiting = None
 
-    return layer
+    def close(self) -> None:
+        """Give back its place and its bytes."""
+        self.leave()
+        self._memory.give_back(self.reserved)
 
 
 def _announced(environ: WSGIEnvironment) -> int | None:
@@ -270,24 +273,6 @@ def _announced(environ: WSGIEnvironment) -> int | None:
     if environ.get("wsgi.input_terminated") or "HTTP_TRANSFER_ENCODING" in environ:
         return None
     return 0
-
-
-def _read(stream: Stream, size: int) -> bytes:
-    """Up to `size` bytes; none at the end.
-
-    Raises:
-        Refused: 408 if the server gave up waiting; 400 if they cannot be read.
-    """
-    try:
-        return stream.read(size)
-    except TimeoutError as error:
-        raise Refused(408, f"The body took too long to arrive: {error}") from error
-    except OSError as error:
-        raise Refused(400, f"The body cannot be read: {error}") from error
-
-
-def _ended_early(size: int, announced: int) -> Refused:
-    return Refused(400, f"The body ended after {size} of {announced} bytes.")
 
 
 def _too_large(mib_max: int) -> Refused:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outermost of our own layers: gives each request an id and a context, and logs its outcome.
+"""The request log: a line for each request, with its outcome.
 
 PERF bench.fixed_cost: the line was a third of what a request cost before its handler.
 
@@ -9,37 +9,21 @@ Source: spec/operations.md 4 and spec/rest-api.md 1.7.
 from __future__ import annotations
 
 import logging
-import os
 import re
 import string
-import threading
-import time
-from collections.abc import Callable, Iterable
-from random import Random
+from collections.abc import Callable
 from time import perf_counter
 from types import TracebackType
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
-from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from berth.api.environ import CONTEXT
-from berth.api.errors import MICROVERSION, REQUEST_ID
-from berth.edge.context import Context
-from berth.edge.log_lines import sole_handler
-from berth.edge.secrets import credentials_in
-from berth.edge.traceparent import trace_id_of
+from berth.api.errors import MICROVERSION
+from berth.edge.auth.identity import Context
+from berth.edge.log_lines import write_line
 
-LOG = logging.getLogger("placement.requestlog")
-
-REQUEST_ID_HEADER = "x-openstack-request-id"
-_INBOUND_HEADER = "HTTP_X_OPENSTACK_REQUEST_ID"
-_TRACEPARENT = "HTTP_TRACEPARENT"
-#: The environ key from which oslo.context takes the caller's id of a chain of requests.
-_GLOBAL_REQUEST_ID = "openstack.global_request_id"
-_GLOBAL_ID_FORM = re.compile(r"req-[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\Z")
-#: For request ids; processes that fork do not share them.
-_RANDOM = Random()
-os.register_at_fork(after_in_child=_RANDOM.seed)
+REQUEST_LOG = logging.getLogger("placement.requestlog")
 
 #: The characters of a query that are not quoted again, percent signs included.
 _QUERY_AS_IT_CAME = string.punctuation
@@ -67,6 +51,14 @@ Headers = list[tuple[str, str]]
 ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType] | tuple[None, None, None]
 
 
+#: The form of a `traceparent` header: version, trace id, parent id and flags; later versions may
+#: append something.
+_FORM: Final = re.compile(
+    r"(?!ff)(?P<version>[0-9a-f]{2})-(?!0{32})(?P<trace>[0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-"
+    r"[0-9a-f]{2}(?P<more>-.*)?"
+)
+
+
 def noting(start_response: StartResponse, note: Callable[[str, Headers], None]) -> StartResponse:
     """`start_response`, after a note of the status line and the headers, which it may change."""
 
@@ -77,56 +69,6 @@ def noting(start_response: StartResponse, note: Callable[[str, Headers], None]) 
         return start_response(status, headers, exc_info)
 
     return start
-
-
-def log_requests(application: WSGIApplication) -> WSGIApplication:
-    """Wrap an application with request ids and the request log.
-
-    It also leaves `STARTED` and `STATUS` for the layers inside.
-    """
-    log_outcome = OutcomeLog().log
-
-    def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        environ[STARTED] = perf_counter()
-        request_id = environ[REQUEST_ID] = _new_request_id()
-        # A server may omit an empty PATH_INFO; not every layer expects that.
-        environ.setdefault("PATH_INFO", "")
-        inbound = environ.get(_INBOUND_HEADER)
-        if inbound is not None and _GLOBAL_ID_FORM.match(inbound):
-            environ[_GLOBAL_REQUEST_ID] = inbound
-        # Lines logged before or without `identify` must not show the caller of this thread's
-        # previous request.
-        context = Context.begin(request_id, environ.get(_GLOBAL_REQUEST_ID))
-        environ[CONTEXT] = context
-        # Before the layers of authentication, which remove or replace headers.
-        context.credentials = credentials_in(environ)
-        if _TRACEPARENT in environ:
-            context.trace_id = trace_id_of(environ[_TRACEPARENT])
-        if LOG.isEnabledFor(logging.DEBUG):
-            LOG.debug("Starting request: %s %s", environ.get("REMOTE_ADDR"), _request_line(environ))
-
-        # PERF bench.fixed_cost: `noting` would cost one call more.
-        def start(status: str, headers: Headers, exc_info: ExceptionInfo | None = None) -> Any:
-            environ[STATUS] = status[:3]
-            headers.append((REQUEST_ID_HEADER, request_id))
-            level = logging.DEBUG if PROBE in environ and status[0] == "2" else logging.INFO
-            if LOG.isEnabledFor(level):
-                log_outcome(level, environ, headers)
-            if exc_info is None:
-                return start_response(status, headers)
-            return start_response(status, headers, exc_info)
-
-        return application(environ, start)
-
-    return layer
-
-
-def _new_request_id() -> str:
-    """`req-` and a random uuid of version 4."""
-    # PERF bench.fixed_cost: `uuid.uuid4` takes four times as long, mostly to make the object, and
-    # the system's random numbers twice as long. An id is no secret.
-    digits = f"{_RANDOM.getrandbits(128):032x}"
-    return f"req-{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
@@ -153,56 +95,46 @@ def _unless_dash(shown: str) -> str | None:
     return None if shown == "-" else shown
 
 
-class OutcomeLog:
-    """Logs outcomes as `LOG.log` would, which first walks the stack to find its caller."""
-
-    def __init__(self) -> None:
-        #: By level: the record from which others are copied.
-        self._templates: dict[int, logging.LogRecord] = {}
-
-    def log(self, level: int, environ: WSGIEnvironment, headers: list[tuple[str, str]]) -> None:
-        """Log the outcome of a request whose response starts now."""
-        outcome = _outcome(environ, headers)
-        handler = sole_handler(LOG) if level == logging.INFO else None
-        if handler is None or not handler.write_line(LOG.name, environ[CONTEXT], _END % outcome):
-            LOG.handle(self.record(level, outcome, perf_counter() - environ[STARTED]))
-
-    def record(self, level: int, outcome: tuple[object, ...], seconds: float) -> logging.LogRecord:
-        """The record of an outcome (the arguments of `_END`) after so many seconds."""
-        template = self._templates.get(level)
-        # A fork changes the process, and a factory may set what it likes.
-        if (
-            template is None
-            or template.process != os.getpid()
-            or logging.getLogRecordFactory() is not logging.LogRecord
-        ):
-            template = LOG.makeRecord(LOG.name, level, __file__, 0, _END, (), None, "layer")
-            self._templates[level] = template
-        record = logging.LogRecord.__new__(logging.LogRecord)
-        shown = record.__dict__ = template.__dict__.copy()
-        shown["args"] = outcome
-        shown["created"] = now = time.time()
-        shown["msecs"] = int(now % 1 * 1000) + 0.0
-        shown["relativeCreated"] += (now - template.created) * 1000
-        shown["thread"] = threading.get_ident()
-        shown["threadName"] = threading.current_thread().name
-        shown[_SECONDS] = seconds
-        return record
+def log_arrival(environ: WSGIEnvironment) -> None:
+    """Log, at level DEBUG, that a request has come."""
+    REQUEST_LOG.debug("Starting request: %s %s", environ.get("REMOTE_ADDR"), _request_line(environ))
 
 
-def _outcome(environ: WSGIEnvironment, headers: list[tuple[str, str]]) -> tuple[object, ...]:
-    """The arguments of `_END`."""
+def log_outcome(environ: WSGIEnvironment, headers: Headers) -> None:
+    """Log the outcome of a request whose response starts now, with these headers."""
+    status = environ[STATUS]
+    level = logging.DEBUG if PROBE in environ and status[0] == "2" else logging.INFO
+    if not REQUEST_LOG.isEnabledFor(level):
+        return
     length = "-"
     for name, value in headers:
         if len(name) == len("content-length") and name.lower() == "content-length":
             length = value
             break
     minor = environ.get(MICROVERSION)
-    version = "-" if minor is None else f"1.{minor}"
-    client = environ.get("REMOTE_ADDR", "-")
-    trace_id = environ[CONTEXT].trace_id
-    trace = "" if trace_id is None else f"{_TRACE}{trace_id}"
-    return client, _request_line(environ), environ[STATUS], length, version, trace
+    context: Context = environ[CONTEXT]
+    outcome = (
+        environ.get("REMOTE_ADDR", "-"),
+        _request_line(environ),
+        status,
+        length,
+        "-" if minor is None else f"1.{minor}",
+        "" if context.trace_id is None else f"{_TRACE}{context.trace_id}",
+    )
+    if level == logging.DEBUG or not write_line(REQUEST_LOG, context, _END % outcome):
+        REQUEST_LOG.handle(record_of(level, outcome, perf_counter() - environ[STARTED]))
+
+
+def record_of(level: int, outcome: tuple[object, ...], seconds: float) -> logging.LogRecord:
+    """The record of an outcome (the arguments of `_END`) after a number of seconds.
+
+    It is made here because `Logger.log` would first walk the stack to find its caller.
+    """
+    record = REQUEST_LOG.makeRecord(
+        REQUEST_LOG.name, level, __file__, 0, _END, outcome, None, "layer"
+    )
+    record.__dict__[_SECONDS] = seconds
+    return record
 
 
 def printable_query(query: str) -> str:
@@ -219,3 +151,14 @@ def _request_line(environ: WSGIEnvironment) -> str:
         path = quote(path.encode("latin-1", "replace"))
     uri = f"{path}?{query}" if query else path
     return f'"{environ["REQUEST_METHOD"]} {uri}"'
+
+
+def trace_id_of(header: str) -> str | None:
+    """The trace id of a `traceparent` header; None if it is invalid, and must be ignored.
+
+    Source: W3C Trace Context, level 1 (https://www.w3.org/TR/trace-context-1/), sections 3.2 and 4.
+    """
+    form = _FORM.fullmatch(header.strip(" \t"))
+    if form is None or (form["version"] == "00" and form["more"] is not None):
+        return None
+    return form["trace"]

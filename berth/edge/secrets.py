@@ -56,7 +56,7 @@ def masked(text: str, context: Any) -> str:
     Cost: a microsecond, unless they are there.
 
     Args:
-        context: a `berth.edge.context.Context`; any other object has no credentials.
+        context: a `berth.edge.auth.identity.Context`; any other object has no credentials.
     """
     credentials = getattr(context, "credentials", ())
     if not credentials:

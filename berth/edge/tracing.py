@@ -11,16 +11,14 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import berth
 from berth.api.environ import CONTEXT, NO_ROUTE, ROUTE
-from berth.api.request import SearchLine
-from berth.edge.context import Context
+from berth.edge.auth.identity import Context
 from berth.edge.request_log import Headers, noting
 from berth.edge.secrets import masked
 
@@ -126,35 +124,6 @@ class Tracing:
         if status >= 500:
             span.set_attribute("error.type", str(status))
             span.set_status(self._trace.StatusCode.ERROR)
-
-
-class TracedSearches:
-    """The queue of searches, with a span for each search that runs."""
-
-    def __init__(self, line: SearchLine, tracing: Tracing) -> None:
-        self._line = line
-        self._tracing = tracing
-        self._running = threading.local()
-
-    def enter(self, within: Callable[[], float]) -> bool:
-        """See `SearchLine`."""
-        if not self._line.enter(within):
-            return False
-        self._running.span = self._tracing.span("search")
-        self._running.span.__enter__()
-        return True
-
-    def go_on(self, *, within: float) -> bool:
-        """See `SearchLine`."""
-        if self._line.go_on(within=within):
-            return True
-        self._running.span.__exit__(None, None, None)
-        return False
-
-    def leave(self, *, is_long: bool) -> None:
-        """See `SearchLine`."""
-        self._running.span.__exit__(None, None, None)
-        self._line.leave(is_long=is_long)
 
 
 def _attributes(environ: WSGIEnvironment, request: Context) -> dict[str, str]:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import difflib
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from oslo_config import cfg
 from oslo_middleware import opts as middleware_opts
 
+from berth.config import configuration_files
 from berth.config.options import KEYSTONE_GROUP, register_known_opts
 
 #: Sections of the libraries around OpenStack Placement, which have no effect on berth.
@@ -57,9 +58,7 @@ def unknown_options(
     It registers every option that can have an effect: Keystone's too, if berth uses that.
     """
     recognised = _recognised(conf)
-    for path in _files(conf):
-        sections: dict[str, dict[str, Any]] = {}
-        cfg.ConfigParser(path, sections).parse()
+    for path, sections in _sections(conf):
         for group, options in sections.items():
             if group in _OF_LIBRARIES or _is_of_keystone(conf, group):
                 continue
@@ -67,32 +66,25 @@ def unknown_options(
                 yield f"unknown section [{group}] in {path}{_nearest_group(group, recognised)}"
                 continue
             for name in options:
-                if name.replace("-", "_") not in recognised[group]:
-                    yield f"unknown option [{group}]{name} in {path}" + _nearest_option(
-                        group, name, recognised
-                    )
+                yield from _unknown(group, name, path, recognised)
     for variable in sorted(environment):
         group, separator, name = variable.removeprefix(_PREFIX).lower().partition(_SEPARATOR)
         group = "DEFAULT" if group == "default" else group
         if not (variable.startswith(_PREFIX) and separator) or group == KEYSTONE_GROUP:
             continue
-        if group not in recognised:
-            # Other programs read variables of this form, too.
-            if nearest := _nearest_group(group, recognised):
-                yield f"unknown section [{group}] in the variable {variable}{nearest}"
-        elif name not in recognised[group]:
-            yield f"unknown option [{group}]{name} in the variable {variable}" + _nearest_option(
-                group, name, recognised
-            )
+        place = f"the variable {variable}"
+        if group in recognised:
+            yield from _unknown(group, name, place, recognised)
+        # Other programs read variables of this form, too.
+        elif nearest := _nearest_group(group, recognised):
+            yield f"unknown section [{group}] in {place}{nearest}"
 
 
 def without_keystone(conf: cfg.ConfigOpts) -> Iterator[str]:
     """A sentence for each file that configures Keystone, if berth does not use it."""
     if conf.api.auth_strategy == "keystone":
         return
-    for path in _files(conf):
-        sections: dict[str, dict[str, Any]] = {}
-        cfg.ConfigParser(path, sections).parse()
+    for path, sections in _sections(conf):
         if KEYSTONE_GROUP in sections:
             yield (
                 f"[{KEYSTONE_GROUP}] in {path} has no effect: [api]auth_strategy is not keystone"
@@ -126,20 +118,21 @@ def _nearest_group(group: str, recognised: _Names) -> str:
     return f"; did you mean [{near[0]}]?" if near else ""
 
 
-def _nearest_option(group: str, name: str, recognised: _Names) -> str:
-    name = name.replace("-", "_")
-    elsewhere = [other for other, names in recognised.items() if name in names]
-    if elsewhere:
-        return f"; did you mean [{elsewhere[0]}]{name}?"
-    near = difflib.get_close_matches(name, recognised[group], 1)
-    return f"; did you mean {near[0]}?" if near else ""
+def _unknown(group: str, option: str, place: str | Path, recognised: _Names) -> Iterator[str]:
+    """The sentence about an option of a known section, if nothing reads it."""
+    name = option.replace("-", "_")
+    if name not in recognised[group]:
+        elsewhere = [f"[{other}]{name}" for other, names in recognised.items() if name in names]
+        near = elsewhere or difflib.get_close_matches(name, recognised[group], 1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        yield f"unknown option [{group}]{option} in {place}{meant}"
 
 
-def _files(conf: cfg.ConfigOpts) -> list[str]:
-    """The configuration files, including those in directories."""
-    in_dirs = [
-        str(path)
-        for directory in conf.config_dir or ()
-        for path in sorted(Path(directory).glob("*.conf"))
-    ]
-    return [*(conf.config_file or ()), *in_dirs]
+def _sections(conf: cfg.ConfigOpts) -> Iterator[tuple[Path, Mapping[str, Iterable[str]]]]:
+    """The configuration files, with the options of each section."""
+    # In this option, oslo.config leaves a ~ as it is, and splits a name at its commas.
+    folders = [folder for folder in conf.config_dir or () if Path(folder).is_dir()]
+    for path in configuration_files([*(conf.config_file or ()), *folders]):
+        sections: dict[str, dict[str, Any]] = {}
+        cfg.ConfigParser(str(path), sections).parse()
+        yield path, sections

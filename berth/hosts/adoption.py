@@ -14,11 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from berth.hosts.drivers.owned import OWNER_TRAIT
-from berth.hosts.errors import ComputeError, NameTaken
-from berth.hosts.service import Listed, Service, provider_path
+from berth.hosts.drivers.ownership import is_owned
+from berth.hosts.errors import ComputeError, NameTaken, some_of
+from berth.hosts.service import Service
 from berth.hosts.tracker import Node
-from berth.hosts.wording import some_of
 
 LOG = logging.getLogger(__name__)
 
@@ -31,7 +30,6 @@ class Holder:
     """The provider that has a node's name."""
 
     uuid: str
-    name: str
     #: The UUID of its parent; None for a root.
     parent: str | None
     #: The number of providers in its tree.
@@ -57,8 +55,6 @@ class NodeNameTaken(ComputeError):
             f"The name {node.name} is taken by provider {holder.uuid}"
             f"{_described(holder)}; this host is {node.uuid}. {_remedy(holder)}"
         )
-        self.node = node
-        self.holder = holder
 
 
 def take_over(
@@ -79,7 +75,7 @@ def take_over(
         NameTaken: the conflict is about another name.
         BadConfiguration: the UUID cannot be saved.
     """
-    holder = find_holder(service, node)
+    holder = _find_holder(service, node)
     if holder is None:
         raise taken
     if keep is None or not holder.can_be_taken_over:
@@ -90,7 +86,7 @@ def take_over(
     return adopted
 
 
-def find_holder(service: Service, node: Node) -> Holder | None:
+def _find_holder(service: Service, node: Node) -> Holder | None:
     """Find the provider that has a node's name; None if that is the node itself, or there is none.
 
     Raises:
@@ -104,14 +100,15 @@ def find_holder(service: Service, node: Node) -> Holder | None:
     consumers = {
         consumer
         for provider in tree
-        for consumer in service.get(provider_path(provider["uuid"], "allocations"))["allocations"]
+        for consumer in service.get_part(provider["uuid"], "allocations")
     }
     others = [
-        provider["name"] for provider in tree if _is_of_others(service, provider, holder["uuid"])
+        provider["name"]
+        for provider in tree
+        if provider["uuid"] != holder["uuid"] and _is_of_others(service, provider["uuid"])
     ]
     return Holder(
         holder["uuid"],
-        holder["name"],
         holder["parent_provider_uuid"],
         len(tree),
         tuple(sorted(consumers)),
@@ -120,13 +117,10 @@ def find_holder(service: Service, node: Node) -> Holder | None:
     )
 
 
-def _is_of_others(service: Service, provider: Listed, root: str) -> bool:
-    if provider["uuid"] == root:
+def _is_of_others(service: Service, uuid: str) -> bool:
+    if is_owned(service.get_part(uuid, "traits")):
         return False
-    traits = service.get(provider_path(provider["uuid"], "traits"))["traits"]
-    if any(trait.startswith(OWNER_TRAIT) for trait in traits):
-        return False
-    return bool(service.get(provider_path(provider["uuid"], "inventories"))["inventories"])
+    return bool(service.get_part(uuid, "inventories"))
 
 
 def _described(holder: Holder) -> str:

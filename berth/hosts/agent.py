@@ -161,19 +161,9 @@ class Agent:
         self.state = AgentState({node.name: NodeState() for node in self._turns})
 
     @property
-    def nodes(self) -> tuple[Node, ...]:
-        """The nodes of the last configuration that was read."""
-        return tuple(self._orders.nodes)
-
-    @property
-    def interval_s(self) -> float:
-        """The time between two passes."""
-        return self._orders.interval_s
-
-    @property
-    def driver(self) -> str:
-        """The driver's name in the configuration."""
-        return self._orders.driver
+    def orders(self) -> Orders:
+        """What the last configuration that was read says."""
+        return self._orders
 
     def start(self) -> Mapping[str, Exception]:
         """Report every node for the first time, reshaping its tree if needed.

@@ -23,25 +23,23 @@ import re
 import socket
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any, Final, Self, TypeVar
+from typing import Annotated, Any, Final, Self
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field, structs
 
 from berth.hosts.drivers import KnowsOneHost, Named, TakesNotes, Used, load_driver
-from berth.hosts.drivers.kept import Drained
+from berth.hosts.drivers.kept_settings import Drained
 from berth.hosts.drivers.provider_config import ProviderConfig, WithProviderConfig
 from berth.hosts.errors import BadConfiguration
 from berth.hosts.fields import FilePath, ProviderName, Text, UUIDText
-from berth.hosts.machine_claim import Machine, claim_machine, this_machine
+from berth.hosts.files import refusing, replace_file
+from berth.hosts.state_dir import Machine, claim_machine, this_machine
 from berth.hosts.tracker import Driver, Node
 from berth.hosts.validation import convert, load_yaml
-from berth.hosts.whole_files import replace_file
-
-Kept = TypeVar("Kept")
 
 _STATE_DIR: Final = FilePath("/var/lib/berth-agent")
 _PORT_MAX: Final = 65535
@@ -149,13 +147,19 @@ class AgentFile(Struct, frozen=True, forbid_unknown_fields=True):
     service: ServiceAccess | None = None
     driver: Text = "linux"
     options: dict[str, Any] | None = None
-    node: NodeOfHost | None = None
-    nodes: Annotated[list[NodeEntry], Meta(min_length=1)] | None = None
+    node_of_host: NodeOfHost | None = field(default=None, name="node")
+    node_list: Annotated[list[NodeEntry], Meta(min_length=1)] | None = field(
+        default=None, name="nodes"
+    )
+    #: Between two passes.
     interval_s: Interval = 60.0
+    #: Infinite: never give up.
     start_patience_s: Patience = Patience(300)
     state_dir: FilePath = _STATE_DIR
+    #: A directory of provider.yaml files.
     provider_config: FilePath | None = None
     metrics: MetricsEndpoint | None = None
+    #: Whether a node may take over the provider that has its name, if that has no allocations.
     adopt: bool = False
 
     def __post_init__(self) -> None:
@@ -164,38 +168,36 @@ class AgentFile(Struct, frozen=True, forbid_unknown_fields=True):
         Raises:
             ValueError: they do.
         """
-        if self.node is not None and self.nodes is not None:
+        if self.node_of_host is not None and self.node_list is not None:
             raise ValueError("has both node and nodes; use one of them")
-        for field in "name", "uuid":
-            values = Counter(getattr(node, field) for node in self.nodes or ())
+        for key in "name", "uuid":
+            values = Counter(getattr(node, key) for node in self.node_list or ())
             for value, number in values.items():
                 if value is not None and number > 1:
-                    raise ValueError(f"{number} nodes have the {field} {value}")
+                    raise ValueError(f"{number} nodes have the {key} {value}")
 
 
-@dataclass(frozen=True, slots=True)
-class AgentConfig:
+class AgentConfig(AgentFile, frozen=True, kw_only=True):
     """What an agent should do."""
 
     path: Path
-    #: None if the file has none: commands that contact no service do not need it.
-    service: ServiceAccess | None
-    driver: str
-    options: Mapping[str, object]
+    options: dict[str, Any]
     #: At least one.
     node_entries: tuple[NodeEntry, ...]
-    #: Whether the file has `nodes`, and not `node`.
-    has_list: bool
-    interval_s: float
-    #: Infinite: never give up.
-    start_patience_s: float
-    state_dir: Path
-    #: A directory of provider.yaml files.
-    provider_config: Path | None
-    #: The host and port at which metrics and health are served; None: nowhere.
-    metrics_bind: tuple[str, int] | None
-    #: Whether a node may take over the provider that has its name, if that has no allocations.
-    adopt: bool
+
+    def replace(self, **changes: Any) -> AgentConfig:
+        """A copy with other values of some fields."""
+        return structs.replace(self, **changes)
+
+    @property
+    def has_list(self) -> bool:
+        """Whether the file has `nodes`, and not `node`."""
+        return self.node_list is not None
+
+    @property
+    def metrics_bind(self) -> tuple[str, int] | None:
+        """The host and port at which metrics and health are served; None: nowhere."""
+        return None if self.metrics is None else self.metrics.bind
 
     def access(self) -> ServiceAccess:
         """The service to report to.
@@ -213,8 +215,7 @@ class AgentConfig:
         """The root providers of the hosts, in the order of the file.
 
         A UUID that is not in the file is generated once and kept: that of `node` under any name, so
-        that
-        the name may change; those of `nodes` by name.
+        that the name may change; those of `nodes` by name.
 
         Args:
             read_only: do not keep a UUID that has to be generated.
@@ -245,10 +246,13 @@ class AgentConfig:
             raise BadConfiguration(
                 [f"{self.path}, {at}: must be {node.uuid}, or left out, to take that provider over"]
             )
-        if self.has_list:
-            _keep_uuids(self._kept_many, {node.name: node.uuid})
-        else:
-            _kept(self._kept_one, lambda: replace_file(self._kept_one, f"{node.uuid}\n"))
+        path = self._kept_many if self.has_list else self._kept_one
+        with _keeping_uuids(path):
+            text = f"{node.uuid}\n"
+            if self.has_list:
+                uuids = json.loads(path.read_text()) if path.exists() else {}
+                text = json.dumps({**uuids, node.name: node.uuid}, indent=1, sort_keys=True)
+            replace_file(path, text)
 
     def make_driver(
         self, used: Used, drained: Drained | None = None, *, read_only: bool = False
@@ -307,41 +311,23 @@ def read_agent_config(path: Path, *, may_be_missing: bool = False) -> AgentConfi
     Raises:
         BadConfiguration: with every fault, or if the file cannot be read.
     """
-    try:
+    with refusing(f"cannot read {path}"):
         exists = path.exists()
-    except OSError as error:
-        raise BadConfiguration([f"cannot read {path}: {error.strerror}"]) from error
     if not exists and not may_be_missing:
         raise BadConfiguration(
             [f"there is no file {path}; `berth agent sample` prints one to start from"]
         )
     body = load_yaml(path) if exists else None
     file = convert({} if body is None else body, AgentFile, path)
-    if file.nodes is not None:
-        nodes = tuple(file.nodes)
-    else:
-        node = file.node or NodeOfHost()
-        nodes = (NodeEntry(node.name or socket.gethostname(), node.uuid),)
-    return AgentConfig(
-        path=path,
-        service=file.service,
-        driver=file.driver,
-        options=file.options or {},
-        node_entries=nodes,
-        has_list=file.nodes is not None,
-        interval_s=file.interval_s,
-        start_patience_s=file.start_patience_s,
-        state_dir=file.state_dir,
-        provider_config=file.provider_config,
-        metrics_bind=file.metrics.bind if file.metrics else None,
-        adopt=file.adopt,
-    )
+    node = file.node_of_host or NodeOfHost()
+    nodes = file.node_list or [NodeEntry(node.name or socket.gethostname(), node.uuid)]
+    fields = {**structs.asdict(file), "options": file.options or {}}
+    return AgentConfig(path=path, node_entries=tuple(nodes), **fields)
 
 
 def _kept_uuid(path: Path, read_only: bool) -> str:
     """The UUID in a file, which is created if needed."""
-
-    def kept() -> str:
+    with _keeping_uuids(path):
         if path.exists():
             return str(uuid.UUID(path.read_text().strip()))
         made = str(uuid.uuid4())
@@ -349,33 +335,22 @@ def _kept_uuid(path: Path, read_only: bool) -> str:
             replace_file(path, f"{made}\n")
         return made
 
-    return _kept(path, kept)
-
 
 def _kept_uuids(path: Path, names: Sequence[str], read_only: bool) -> dict[str, str]:
     """The UUIDs in a file by name; missing ones are generated."""
-
-    def kept() -> dict[str, str]:
+    with _keeping_uuids(path):
         uuids: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
         made = {name: str(uuid.UUID(uuids.get(name, str(uuid.uuid4())))) for name in names}
         if not made.items() <= uuids.items() and not read_only:
             replace_file(path, json.dumps({**uuids, **made}, indent=1, sort_keys=True))
         return made
 
-    return _kept(path, kept)
 
-
-def _keep_uuids(path: Path, uuids: Mapping[str, str]) -> None:
-    def kept() -> None:
-        known_uuids = json.loads(path.read_text()) if path.exists() else {}
-        replace_file(path, json.dumps({**known_uuids, **uuids}, indent=1, sort_keys=True))
-
-    _kept(path, kept)
-
-
-def _kept(path: Path, kept: Callable[[], Kept]) -> Kept:
+@contextmanager
+def _keeping_uuids(path: Path) -> Iterator[None]:
+    """Say of a file that it cannot keep UUIDs, whatever is wrong with it."""
     try:
-        return kept()
+        yield
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise BadConfiguration(
             [f"{path} does not contain a node's UUID, and cannot be written: {error}"]

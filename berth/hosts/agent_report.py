@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from typing import Any, Final
 
 from prometheus_client.core import (
@@ -90,13 +91,13 @@ class AgentReport(Collector):
         """Whether every node was reported recently, and the state of each."""
         state = self._agent.state
         now = self._clock()
-        late = _PASSES_MISSED_MAX * (self._agent.interval_s + state.pass_s)
+        late = _PASSES_MISSED_MAX * (self._agent.orders.interval_s + state.pass_s)
         nodes = {name: self._health_of(node, now, late) for name, node in list(state.nodes.items())}
         is_well = all(node["is_well"] for node in nodes.values())
         return is_well, {
             "status": "well" if is_well else "unwell",
             "version": berth.__version__,
-            "driver": self._agent.driver,
+            "driver": self._agent.orders.driver,
             "passes": state.passes,
             "nodes": nodes,
         }
@@ -111,15 +112,7 @@ class AgentReport(Collector):
             "error": state.error or None,
             "reshape_pending": state.needs_reshape,
             "providers": state.view.providers,
-            "over_full": [
-                {
-                    "provider": excess.provider,
-                    "resource_class": excess.resource_class,
-                    "used": excess.used,
-                    "capacity": excess.capacity,
-                }
-                for excess in state.view.over_full
-            ],
+            "over_full": [asdict(excess) for excess in state.view.over_full],
         }
 
     def collect(self) -> Iterator[Metric]:
@@ -145,5 +138,5 @@ class AgentReport(Collector):
             sum_value=state.passes_s,
         )
         build = GaugeMetricFamily("berth_agent_info", "What reports.", labels=("version", "driver"))
-        build.add_metric((berth.__version__, self._agent.driver), 1)
+        build.add_metric((berth.__version__, self._agent.orders.driver), 1)
         yield build

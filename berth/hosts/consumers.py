@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from copy import deepcopy
+from functools import partial
 from random import Random
 from typing import Any, Final, NamedTuple
 
@@ -77,7 +78,7 @@ class ConsumerClient:
         Raises:
             NotThere: there is no such provider.
         """
-        return Holders(self.service.get(provider_path(rp_uuid, "allocations"))["allocations"])
+        return Holders(self.service.get_part(rp_uuid, "allocations"))
 
     def get_allocation_candidates(self, context: object, **query: str) -> dict[str, Any]:
         """The candidates for a request: `allocation_requests` and `provider_summaries`."""
@@ -123,11 +124,8 @@ class ConsumerClient:
             Refused: the allocations do not fit, or are invalid.
         """
         path = named_path("/allocations", consumer)
-        self._insist(
-            context,
-            lambda: self.service.put(path, body),
-            {consumer: body["consumer_generation"]},
-        )
+        generation = body["consumer_generation"]
+        self._insist(lambda: self.service.put(path, body), {consumer: generation})
 
     def claim_resources(
         self,
@@ -148,8 +146,7 @@ class ConsumerClient:
             alloc_request: one of the `allocation_requests` of the candidates.
             allocation_request_version: ignored; the format is the same since 1.12.
             consumer_generation: the one that the caller has read with the consumer's allocations;
-                None:
-                the current one.
+                None: the current one.
 
         Raises:
             Conflict: the consumer has changed meanwhile.
@@ -197,7 +194,6 @@ class ConsumerClient:
             },
         }
         self._insist(
-            context,
             lambda: self.service.post("/allocations", bodies),
             {consumer: body["consumer_generation"] for consumer, body in bodies.items()},
         )
@@ -211,7 +207,7 @@ class ConsumerClient:
             NotHeld: it has no allocations yet.
             Refused: the increase does not fit.
         """
-        self._edit(context, consumer, resources, sign=1)
+        repeat_after_conflicts(partial(self._edit, consumer, resources, sign=1))
 
     def remove_resources_from_instance_allocation(
         self, context: object, consumer: str, resources: Amounts
@@ -221,18 +217,14 @@ class ConsumerClient:
         Raises:
             NotHeld: it has less than is to be removed.
         """
-        self._edit(context, consumer, resources, sign=-1)
+        repeat_after_conflicts(partial(self._edit, consumer, resources, sign=-1))
 
     def remove_provider_tree_from_instance_allocation(
         self, context: object, consumer: str, root: str
     ) -> None:
         """Remove a consumer's allocations in one tree; those in other trees stay."""
         listed = self.service.list_providers(in_tree=root)
-        own = {provider["uuid"] for provider in listed}
-        current = self.get_allocs_for_consumer(context, consumer)
-        left = {provider: part for provider, part in _parts(current).items() if provider not in own}
-        if len(left) != len(current["allocations"]):
-            self.put_allocations(context, consumer, {**_writable(current), "allocations": left})
+        self._release(consumer, {provider["uuid"] for provider in listed})
 
     def delete_allocation_for_instance(
         self,
@@ -273,18 +265,12 @@ class ConsumerClient:
         listed = self.service.list_providers(in_tree=uuid)
         going = with_all_below(uuid, listed)
         for provider in going if cascade else ():
-            allocations = self.service.get(provider_path(provider, "allocations"))["allocations"]
-            for consumer in allocations:
-                self._forget_providers(context, consumer, {*going})
+            for consumer in self.service.get_part(provider, "allocations"):
+                self._release(consumer, {*going})
         for provider in reversed(going):
             self.service.delete(provider_path(provider))
 
-    def _insist(
-        self,
-        context: object,
-        send: Callable[[], object],
-        generations: Mapping[str, int | None],
-    ) -> None:
+    def _insist(self, send: Callable[[], object], generations: Mapping[str, int | None]) -> None:
         """Send a write of allocations, and again if another client was faster with a provider.
 
         Args:
@@ -299,29 +285,21 @@ class ConsumerClient:
                 return
             except Conflict:
                 for consumer, generation in generations.items():
-                    current = self.get_allocs_for_consumer(context, consumer)
+                    current = self.get_allocs_for_consumer(None, consumer)
                     if current.get("consumer_generation") != generation:
                         raise
                 self._pause(self._rng.uniform(0, _PAUSE_S * (sending + 1)))
         send()
 
-    def _forget_providers(self, context: object, consumer: str, providers: set[str]) -> None:
-        current = self.get_allocs_for_consumer(context, consumer)
+    def _release(self, consumer: str, providers: Set[str]) -> None:
+        """Remove a consumer's allocations on some providers."""
+        current = self.get_allocs_for_consumer(None, consumer)
         left = {uuid: part for uuid, part in _parts(current).items() if uuid not in providers}
         if len(left) != len(current["allocations"]):
-            self.put_allocations(context, consumer, {**_writable(current), "allocations": left})
+            self.put_allocations(None, consumer, {**_writable(current), "allocations": left})
 
-    def _edit(self, context: object, consumer: str, resources: Amounts, *, sign: int) -> None:
-        for _ in range(_SENDINGS_MAX - 1):
-            try:
-                self._edit_once(context, consumer, resources, sign)
-                return
-            except Conflict:
-                continue
-        self._edit_once(context, consumer, resources, sign)
-
-    def _edit_once(self, context: object, consumer: str, resources: Amounts, sign: int) -> None:
-        current = self.get_allocs_for_consumer(context, consumer)
+    def _edit(self, consumer: str, resources: Amounts, *, sign: int) -> None:
+        current = self.get_allocs_for_consumer(None, consumer)
         if not current["allocations"]:
             raise NotHeld(f"Consumer {consumer} has no allocations")
         parts = _parts(current)
@@ -337,7 +315,22 @@ class ConsumerClient:
                     own[resource_class] = left
             if not own:
                 del parts[provider]
-        self.put_allocations(context, consumer, {**_writable(current), "allocations": parts})
+        self.put_allocations(None, consumer, {**_writable(current), "allocations": parts})
+
+
+def repeat_after_conflicts(edit: Callable[[], None]) -> None:
+    """Read and write something, up to four times if other clients write in between.
+
+    Raises:
+        Conflict: they were faster each time.
+    """
+    for _ in range(_SENDINGS_MAX - 1):
+        try:
+            edit()
+            return
+        except Conflict:
+            continue
+    edit()
 
 
 def _parts(body: Mapping[str, Any]) -> Parts:

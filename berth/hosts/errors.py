@@ -6,8 +6,7 @@ No call returns None or False for a failure: it either does what it promises or 
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -30,23 +29,11 @@ class ReshapeNeeded(ComputeError):
         actual_usage: consumers that use more of the host than the service has allocated to them,
             with their complete usage of those resource classes. Their allocations grow to it; no
             others do. Once the driver has the allocations, it may remove what does not fit.
-        truth: the former name of `actual_usage`, accepted for one more release.
     """
 
-    def __init__(
-        self,
-        *why: str,
-        actual_usage: ActualUsage | None = None,
-        truth: ActualUsage | None = None,
-    ) -> None:
+    def __init__(self, *why: str, actual_usage: ActualUsage | None = None) -> None:
         super().__init__(*why)
-        self.actual_usage = resolve_actual_usage(actual_usage, truth) or {}
-
-    @property
-    def truth(self) -> ActualUsage:
-        """The former name of `actual_usage`, available for one more release."""
-        _warn_of_truth(stacklevel=3)
-        return self.actual_usage
+        self.actual_usage = actual_usage or {}
 
 
 class HealingNeeded(ReshapeNeeded):
@@ -56,12 +43,8 @@ class HealingNeeded(ReshapeNeeded):
     Nothing else moves, so this is allowed in every pass.
     """
 
-    def __init__(
-        self, actual_usage: ActualUsage | None = None, *, truth: ActualUsage | None = None
-    ) -> None:
-        super().__init__(
-            "consumers use more than is allocated to them", actual_usage=actual_usage, truth=truth
-        )
+    def __init__(self, actual_usage: ActualUsage | None = None) -> None:
+        super().__init__("consumers use more than is allocated to them", actual_usage=actual_usage)
 
 
 class RestoreNeeded(ReshapeNeeded):
@@ -200,19 +183,8 @@ def is_mistake(error: Exception) -> bool:
     return isinstance(error, DriverFailed) or not isinstance(error, ComputeError)
 
 
-def resolve_actual_usage(
-    actual_usage: ActualUsage | None, truth: ActualUsage | None
-) -> ActualUsage | None:
-    """Accept the argument `actual_usage` under its former name, with a warning."""
-    if truth is None:
-        return actual_usage
-    _warn_of_truth(stacklevel=4)
-    return truth
-
-
-def _warn_of_truth(*, stacklevel: int) -> None:
-    warnings.warn(
-        "`truth` is called `actual_usage` now, and the former name will go with the next release",
-        DeprecationWarning,
-        stacklevel=stacklevel,
-    )
+def some_of(names: Iterable[str], most: int) -> str:
+    """List some names, and the number of the others."""
+    listed = list(names)
+    few = ", ".join(listed[:most])
+    return few if len(listed) <= most else f"{few} and {len(listed) - most} more"

@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from pathlib import PosixPath
 from typing import Annotated, ClassVar, Self
-from uuid import UUID
 
 from msgspec import Meta, Struct
 
 from berth.model import names
+from berth.model.ids import parse_uuid_dashed
 from berth.model.inventory import ALLOCATION_RATIO_MAX, MAX_INT
 from berth.model.standard import STANDARD_CLASSES, STANDARD_TRAITS
 
@@ -47,13 +47,10 @@ class UUIDText(str):
         Raises:
             ValueError: it is not a uuid.
         """
-        text = value.lower() if isinstance(value, str) else ""
-        try:
-            if str(UUID(text)) == text:
-                return cls(text)
-        except ValueError:
-            pass
-        raise ValueError("expected a uuid")
+        uuid = parse_uuid_dashed(value) if isinstance(value, str) else None
+        if uuid is None:
+            raise ValueError("expected a uuid")
+        return cls(uuid)
 
 
 class FilePath(PosixPath):

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from berth.hosts.errors import ActualUsage, BadProviderTree
-from berth.hosts.judging import Tree, faults_of_tree, name_of
 from berth.hosts.provider_tree import Inventory, ProviderData, ProviderTree
+from berth.hosts.tree_faults import Tree, faults_of_tree, name_of
 from berth.model import inventory as model
 from berth.model import names
 from berth.model.inventory import MAX_INT
@@ -53,15 +53,26 @@ class Plan:
 
     def __len__(self) -> int:
         """The number of changes; 0 if nothing differs."""
-        return (
-            len(self.created)
-            + len(self.renamed)
-            + len(self.aggregates)
-            + len(self.traits)
-            + len(self.inventories)
-            + len(self.allocations or ())
-            + len(self.deleted)
-        )
+        of_providers = (self.created, self.renamed, self.aggregates, self.traits, self.deleted)
+        return sum(map(len, of_providers)) + len(self.inventories) + len(self.allocations or ())
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """What is to become of the allocations of a tree's consumers.
+
+    Attributes:
+        allocations: the wanted ones; None: nothing moves.
+        actual_usage: consumers whose allocations are to grow, with their complete usage of those
+            resource classes in the tree.
+        may_move: whether consumers may have less on a provider than before.
+        may_shrink: whether the consumers in `actual_usage` may have less than before.
+    """
+
+    allocations: Allocations | None = None
+    actual_usage: ActualUsage = field(default_factory=dict)
+    may_move: bool = True
+    may_shrink: bool = False
 
 
 def make_plan(
@@ -70,24 +81,16 @@ def make_plan(
     root: str,
     *,
     current: Allocations | None = None,
-    allocations: Allocations | None = None,
-    actual_usage: ActualUsage | None = None,
-    may_move: bool = True,
+    moves: Moves = Moves(),
     unknown_traits: Set[str] = frozenset(),
-    may_shrink: bool = False,
 ) -> Plan:
     """Compare the current tree of a root with the wanted one.
 
     Args:
         old, new: forests that contain the root; providers outside of its tree are ignored.
-        current: the current allocations of the tree's consumers; required with `allocations`.
-        allocations: the wanted allocations; None: nothing moves.
-        actual_usage: consumers whose allocations are to grow, with their complete usage of those
-            resource classes in the tree.
-        may_move: whether consumers may have less on a provider than before.
+        current: the current allocations of the tree's consumers; required if some are wanted.
         unknown_traits: traits that the service did not know when they were looked up; they are not
             added, but providers that already have the trait keep it.
-        may_shrink: whether the consumers in `actual_usage` may have less than before.
 
     Raises:
         BadProviderTree: the service would refuse the tree, or a consumer would gain or lose
@@ -100,24 +103,15 @@ def make_plan(
     }
     faults = [*faults_of_tree(old, new, root, before, after)]
     moved = None
-    if allocations is not None and not (
-        malformed := [*_faults_of_form(allocations, actual_usage or {})]
-    ):
-        current = current or {}
-        wanted = {consumer: _parts_of(body) for consumer, body in allocations.items()}
-        # Invalid records say nothing about the capacity.
-        moved = _moved(current, wanted)
-        room = [] if faults else [*_faults_of_room(before, after, current, wanted, moved)]
-        faults += _faults_of_moves(
-            {**before, **after},
-            current,
-            wanted,
-            actual_usage or {},
-            may_move=may_move,
-            may_shrink=may_shrink,
-        )
-        faults += room
-    elif allocations is not None:
+    if moves.allocations is not None:
+        malformed = [*_faults_of_form(moves.allocations, moves.actual_usage)]
+        if not malformed:
+            current = current or {}
+            wanted = {consumer: _parts_of(body) for consumer, body in moves.allocations.items()}
+            moved = _moved(current, wanted)
+            # Invalid records say nothing about the capacity.
+            room = [] if faults else [*_faults_of_room(before, after, current, wanted, moved)]
+            faults += [*_faults_of_moves({**before, **after}, current, wanted, moves), *room]
         faults += malformed
     if faults:
         raise BadProviderTree(faults)
@@ -230,13 +224,7 @@ def _faults_of_form(allocations: Allocations, actual_usage: ActualUsage) -> Iter
 
 
 def _faults_of_moves(
-    own: Tree,
-    current: Allocations,
-    wanted: Allocations,
-    actual_usage: ActualUsage,
-    *,
-    may_move: bool,
-    may_shrink: bool,
+    own: Tree, current: Allocations, wanted: Allocations, moves: Moves
 ) -> Iterator[str]:
     """Check that each consumer's total per class stays as it was, or becomes the actual usage."""
     for consumer in sorted(current.keys() - wanted.keys()):
@@ -253,11 +241,11 @@ def _faults_of_moves(
             *_faults_of_sums(
                 _within(was, own),
                 _within(becomes, own),
-                actual_usage.get(consumer, {}),
-                may_shrink=may_shrink,
+                moves.actual_usage.get(consumer, {}),
+                may_shrink=moves.may_shrink,
             ),
         ]
-        if not may_move:
+        if not moves.may_move:
             faults += _faults_of_moving(was, becomes, own)
         yield from (f"consumer {consumer} {fault}" for fault in faults)
 
@@ -276,7 +264,7 @@ def _faults_of_others(was: Amounts, becomes: Amounts, own: Tree) -> Iterator[str
 def _faults_of_sums(
     was: Amounts, becomes: Amounts, actual_usage: Mapping[str, int], *, may_shrink: bool
 ) -> Iterator[str]:
-    sums, then = _sums(was), _sums(becomes)
+    sums, then = sums_of(was), sums_of(becomes)
     really = {_standard(name): amount for name, amount in actual_usage.items()}
     for resource_class in sorted(sums.keys() | then.keys() | really.keys()):
         right = really.get(resource_class, sums[resource_class])
@@ -349,15 +337,11 @@ def _holders(allocations: Allocations) -> dict[tuple[str, str], dict[str, int]]:
     return holders
 
 
-def sums_of(body: Mapping[str, Any]) -> Counter[str]:
+def sums_of(amounts: Amounts) -> Counter[str]:
     """A consumer's total of each resource class, a custom class under its standard name.
 
     A class that became standard loses its prefix, and its allocations count as the same class.
     """
-    return _sums(amounts_of(body))
-
-
-def _sums(amounts: Amounts) -> Counter[str]:
     sums: Counter[str] = Counter()
     for (_, resource_class), amount in amounts.items():
         sums[_standard(resource_class)] += amount

@@ -18,7 +18,6 @@ import threading
 import uuid as uuids
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, Self
 
 from berth.model.ids import parse_uuid_lax
@@ -46,32 +45,18 @@ class ProviderData(NamedTuple):
     resources: dict[str, set[Any]]
 
 
-@dataclass(slots=True)
-class _Provider:
-    """A provider in a tree."""
+def _copy_of(data: ProviderData) -> ProviderData:
+    return data._replace(
+        inventory=copy.deepcopy(data.inventory),
+        traits=set(data.traits),
+        aggregates=set(data.aggregates),
+        resources=copy.deepcopy(data.resources),
+    )
 
-    uuid: str
-    name: str
-    generation: int | None
-    parent: str | None
-    #: In the order in which they were added.
-    children: dict[str, None] = field(default_factory=dict)
-    inventory: dict[str, dict[str, Any]] = field(default_factory=dict)
-    traits: set[str] = field(default_factory=set)
-    aggregates: set[str] = field(default_factory=set)
-    resources: dict[str, set[Any]] = field(default_factory=dict)
 
-    def data(self) -> ProviderData:
-        return ProviderData(
-            self.uuid,
-            self.name,
-            self.generation,
-            self.parent,
-            copy.deepcopy(self.inventory),
-            set(self.traits),
-            set(self.aggregates),
-            copy.deepcopy(self.resources),
-        )
+def _empty(uuid: str, name: str, generation: int | None, parent: str | None) -> ProviderData:
+    """A provider without inventory, traits, aggregates and resources."""
+    return ProviderData(uuid, name, generation, parent, {}, set(), set(), {})
 
 
 class ProviderTree:
@@ -79,9 +64,11 @@ class ProviderTree:
 
     def __init__(self) -> None:
         #: All providers, by UUID.
-        self._providers: dict[str, _Provider] = {}
+        self._providers: dict[str, ProviderData] = {}
         #: The same, by name; always agrees with `_providers`.
         self._uuids_by_name: dict[str, str] = {}
+        #: The UUIDs of each provider's children, in the order in which they were added.
+        self._children: dict[str, dict[str, None]] = {}
         #: The UUIDs of all providers that were ever in the forest.
         self._had: set[str] = set()
         #: Resource classes that the service is to know, although no provider offers them yet.
@@ -110,14 +97,14 @@ class ProviderTree:
     def roots(self) -> list[ProviderData]:
         """The providers without a parent."""
         with self._lock:
-            return [node.data() for node in self._providers.values() if node.parent is None]
+            return [_copy_of(data) for data in self._providers.values() if data.parent_uuid is None]
 
     def get_provider_uuids(self, name_or_uuid: str | None = None) -> list[str]:
         """The UUIDs of a provider and everything below it, or of all; parents before children."""
         with self._lock:
             if name_or_uuid is None:
-                roots = [node.uuid for node in self._providers.values() if node.parent is None]
-                return [uuid for root in roots for uuid in self._below(root)]
+                roots = [data for data in self._providers.values() if data.parent_uuid is None]
+                return [uuid for root in roots for uuid in self._below(root.uuid)]
             return list(self._below(self._find(name_or_uuid).uuid))
 
     def get_provider_uuids_in_tree(self, name_or_uuid: str) -> list[str]:
@@ -135,6 +122,12 @@ class ProviderTree:
         with self._lock:
             return self._look_up(name_or_uuid) is not None
 
+    def find_name(self, name_or_uuid: str) -> str | None:
+        """The name of a provider; None if there is no such provider."""
+        with self._lock:
+            data = self._look_up(name_or_uuid)
+            return None if data is None else data.name
+
     def has_had(self, uuid: str) -> bool:
         """Whether the provider is in the forest, or was and has been removed."""
         with self._lock:
@@ -143,7 +136,7 @@ class ProviderTree:
     def data(self, name_or_uuid: str) -> ProviderData:
         """The data of a provider."""
         with self._lock:
-            return self._find(name_or_uuid).data()
+            return _copy_of(self._find(name_or_uuid))
 
     # --- Adding, moving and removing providers ----------------------------------------------------
 
@@ -157,7 +150,7 @@ class ProviderTree:
             ValueError: the UUID or the name is taken.
         """
         with self._lock:
-            return self._add(_Provider(uuid, name, generation, None))
+            return self._add(_empty(uuid, name, generation, None))
 
     def new_child(
         self, name: str, parent: str, uuid: str | None = None, generation: int | None = None
@@ -166,8 +159,7 @@ class ProviderTree:
 
         Args:
             uuid: None: derived from the root's UUID and the name, so that a driver that restarts
-                after a
-                crash creates the same provider.
+                after a crash creates the same provider.
 
         Returns:
             Its UUID.
@@ -178,7 +170,7 @@ class ProviderTree:
         with self._lock:
             above = self._find(parent)
             own = uuid or str(uuids.uuid5(uuids.UUID(self._root_of(above)), name))
-            return self._add(_Provider(own, name, generation, above.uuid))
+            return self._add(_empty(own, name, generation, above.uuid))
 
     def remove(self, name_or_uuid: str) -> None:
         """Remove a provider and everything below it."""
@@ -196,7 +188,7 @@ class ProviderTree:
             if name != provider.name:
                 self._refuse_taken_name(name)
                 del self._uuids_by_name[provider.name]
-                provider.name = name
+                self._providers[provider.uuid] = provider._replace(name=name)
                 self._uuids_by_name[name] = provider.uuid
 
     def move(self, name_or_uuid: str, parent: str | None) -> None:
@@ -213,19 +205,19 @@ class ProviderTree:
                     f"Provider {provider.name} cannot be moved below {above.name}, which is itself "
                     f"or is below it"
                 )
-            if provider.parent is not None:
-                del self._providers[provider.parent].children[provider.uuid]
-            provider.parent = above.uuid if above else None
+            if provider.parent_uuid is not None:
+                del self._children[provider.parent_uuid][provider.uuid]
+            parent_uuid = None if above is None else above.uuid
+            self._providers[provider.uuid] = provider._replace(parent_uuid=parent_uuid)
             if above is not None:
-                above.children[provider.uuid] = None
+                self._children[above.uuid][provider.uuid] = None
 
     def populate_from_iterable(self, provider_dicts: Iterable[Mapping[str, Any]] | None) -> None:
         """Add or replace providers, in the form in which the service lists them, in any order.
 
         A listed provider replaces the existing one with everything below it, and starts without
         inventory, traits, aggregates and resources. Providers that are neither listed nor below a
-        listed
-        one stay.
+        listed one stay.
 
         Args:
             provider_dicts: each with `uuid` and `name`, and optionally `generation` and
@@ -233,8 +225,7 @@ class ProviderTree:
 
         Raises:
             ValueError: a parent is neither listed nor in the forest, a name is taken, or the
-                parents form
-                a cycle. Nothing is changed then.
+                parents form a cycle. Nothing is changed then.
         """
         listed = {entry["uuid"]: entry for entry in provider_dicts or ()}
         with self.transaction():
@@ -249,17 +240,19 @@ class ProviderTree:
                         f"Provider {entry['name']} is listed below a parent that was removed "
                         f"with its own parent: {parent}"
                     )
-                self._add(_Provider(entry["uuid"], entry["name"], entry.get("generation"), parent))
+                self._add(_empty(entry["uuid"], entry["name"], entry.get("generation"), parent))
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Make a block atomic: other threads see none or all of it, and an error undoes it."""
         with self._lock:
-            before = (copy.deepcopy(self._providers), dict(self._uuids_by_name))
+            providers = {uuid: _copy_of(data) for uuid, data in self._providers.items()}
+            children, uuids_by_name = copy.deepcopy(self._children), dict(self._uuids_by_name)
             try:
                 yield
             except BaseException:
-                self._providers, self._uuids_by_name = before
+                self._providers, self._children = providers, children
+                self._uuids_by_name = uuids_by_name
                 raise
 
     # --- Inventories ------------------------------------------------------------------------------
@@ -288,21 +281,20 @@ class ProviderTree:
             Whether the inventory changed.
         """
         with self._lock:
-            provider = self._find(name_or_uuid)
-            has_changed = _differs(provider.inventory, inventory)
-            provider.inventory = {
-                resource_class: {**provider.inventory.get(resource_class, {}), **record}
+            before = self._find(name_or_uuid).inventory
+            merged = {
+                resource_class: {**before.get(resource_class, {}), **record}
                 for resource_class, record in inventory.items()
             }
-            _note_generation(provider, generation)
-            return has_changed
+            self._update(name_or_uuid, generation, inventory=merged)
+            return _differs(before, inventory)
 
     def has_sharing_provider(self, resource_class: str) -> bool:
         """Whether a provider of the forest shares a resource class."""
         with self._lock:
             return any(
-                resource_class in node.inventory and SHARING_TRAIT in node.traits
-                for node in self._providers.values()
+                resource_class in data.inventory and SHARING_TRAIT in data.traits
+                for data in self._providers.values()
             )
 
     # --- Traits, aggregates, resources ------------------------------------------------------------
@@ -321,11 +313,7 @@ class ProviderTree:
         self, name_or_uuid: str, traits: Iterable[str], generation: int | None = None
     ) -> bool:
         """Replace the traits of a provider; return whether they changed."""
-        with self._lock:
-            provider = self._find(name_or_uuid)
-            before, provider.traits = provider.traits, set(traits)
-            _note_generation(provider, generation)
-            return provider.traits != before
+        return self._update(name_or_uuid, generation, traits=set(traits))
 
     def add_traits(self, name_or_uuid: str, *traits: str) -> None:
         """Add traits to a provider."""
@@ -351,11 +339,7 @@ class ProviderTree:
         self, name_or_uuid: str, aggregates: Iterable[str], generation: int | None = None
     ) -> bool:
         """Replace the aggregates of a provider; return whether they changed."""
-        with self._lock:
-            provider = self._find(name_or_uuid)
-            before, provider.aggregates = provider.aggregates, _canonical(aggregates)
-            _note_generation(provider, generation)
-            return provider.aggregates != before
+        return self._update(name_or_uuid, generation, aggregates=_canonical(aggregates))
 
     def add_aggregates(self, name_or_uuid: str, *aggregates: str) -> None:
         """Add a provider to aggregates."""
@@ -369,10 +353,7 @@ class ProviderTree:
 
     def update_resources(self, name_or_uuid: str, resources: Mapping[str, set[Any]]) -> bool:
         """Replace the host objects behind a provider's inventory; return whether they changed."""
-        with self._lock:
-            provider = self._find(name_or_uuid)
-            before, provider.resources = provider.resources, copy.deepcopy(dict(resources))
-            return provider.resources != before
+        return self._update(name_or_uuid, None, resources=copy.deepcopy(dict(resources)))
 
     # --- Parts of the forest ----------------------------------------------------------------------
 
@@ -384,58 +365,68 @@ class ProviderTree:
         """
         with self._lock:
             top = self._find(root)
-            if top.parent is not None:
+            if top.parent_uuid is not None:
                 raise ValueError(f"Provider {top.name} is not a root")
             part = ProviderSubTree(top.uuid)
             part._had |= self._had
             for uuid in self._below(top.uuid):
-                copied = copy.deepcopy(self._providers[uuid])
-                part._add(replace(copied, children={}))
+                part._add(_copy_of(self._providers[uuid]))
             return part
 
     # --- Inside; the lock is held -----------------------------------------------------------------
 
-    def _look_up(self, name_or_uuid: str) -> _Provider | None:
-        node = self._providers.get(name_or_uuid)
-        if node is None and (uuid := self._uuids_by_name.get(name_or_uuid)) is not None:
-            node = self._providers[uuid]
-        return node
+    def _look_up(self, name_or_uuid: str) -> ProviderData | None:
+        uuid = self._uuids_by_name.get(name_or_uuid, "")
+        return self._providers.get(name_or_uuid) or self._providers.get(uuid)
 
-    def _find(self, name_or_uuid: str) -> _Provider:
-        node = self._look_up(name_or_uuid)
-        if node is None:
+    def _find(self, name_or_uuid: str) -> ProviderData:
+        data = self._look_up(name_or_uuid)
+        if data is None:
             raise ValueError(f"No such provider {name_or_uuid}")
-        return node
+        return data
 
-    def _root_of(self, provider: _Provider) -> str:
-        while provider.parent is not None:
-            provider = self._providers[provider.parent]
+    def _update(self, name_or_uuid: str, generation: int | None, **parts: Any) -> bool:
+        """Replace parts of a provider, and its generation unless None; return whether a part
+        changed.
+        """
+        with self._lock:
+            before = self._find(name_or_uuid)
+            after = before._replace(**parts)
+            if generation is None:
+                generation = before.generation
+            self._providers[before.uuid] = after._replace(generation=generation)
+            return after != before
+
+    def _root_of(self, provider: ProviderData) -> str:
+        while provider.parent_uuid is not None:
+            provider = self._providers[provider.parent_uuid]
         return provider.uuid
 
     def _below(self, uuid: str) -> Iterator[str]:
         """A provider and everything below it, parents first."""
         yield uuid
-        for child in self._providers[uuid].children:
+        for child in self._children[uuid]:
             yield from self._below(child)
 
-    def _add(self, provider: _Provider) -> str:
+    def _add(self, provider: ProviderData) -> str:
         if not isinstance(provider.uuid, str):
             raise ValueError(f"Provider {provider.name} needs a uuid, and has {provider.uuid!r}")
         if provider.uuid in self._providers:
             raise ValueError(f"Provider {provider.uuid} already exists")
         self._refuse_taken_name(provider.name)
         self._providers[provider.uuid] = provider
+        self._children[provider.uuid] = {}
         self._had.add(provider.uuid)
         self._uuids_by_name[provider.name] = provider.uuid
-        if provider.parent is not None:
-            self._providers[provider.parent].children[provider.uuid] = None
+        if provider.parent_uuid is not None:
+            self._children[provider.parent_uuid][provider.uuid] = None
         return provider.uuid
 
     def _drop(self, uuid: str) -> None:
-        if (parent := self._providers[uuid].parent) is not None:
-            del self._providers[parent].children[uuid]
+        if (parent := self._providers[uuid].parent_uuid) is not None:
+            del self._children[parent][uuid]
         for gone in list(self._below(uuid)):
-            del self._uuids_by_name[self._providers.pop(gone).name]
+            del self._uuids_by_name[self._providers.pop(gone).name], self._children[gone]
 
     def _refuse_taken_name(self, name: str) -> None:
         if (taken := self._uuids_by_name.get(name)) is not None:
@@ -487,13 +478,8 @@ def _differs(old: Inventory, new: Inventory) -> bool:
 
 
 def _canonical(aggregates: Iterable[str]) -> set[str]:
-    """Aggregates in the form in which they are compared; `judging` refuses what is not a UUID."""
+    """Aggregates as they are compared; `tree_faults` refuses what is not a UUID."""
     return {
         (isinstance(aggregate, str) and parse_uuid_lax(aggregate)) or aggregate
         for aggregate in aggregates
     }
-
-
-def _note_generation(provider: _Provider, generation: int | None) -> None:
-    if generation is not None:
-        provider.generation = generation

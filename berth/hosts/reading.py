@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from math import inf
 from typing import Final
 
@@ -37,6 +38,21 @@ _LISTINGS_MAX: Final = 5
 _SHARED_S: Final = 300.0
 
 
+@dataclass(slots=True)
+class _Cached:
+    """A tree as it was last read or written."""
+
+    tree: ProviderSubTree
+    #: When it was last read completely.
+    read_at: float = -inf
+    #: When the providers that share with it were last listed.
+    shared_listed_at: float = -inf
+    #: The allocations of its consumers when they were last read.
+    allocations: Allocations | None = None
+    #: Whether it may have changed since it was read.
+    is_outdated: bool = False
+
+
 class TreeReader:
     """Reads and caches the trees of one or several hosts."""
 
@@ -53,19 +69,11 @@ class TreeReader:
         self._refresh_s = refresh_s
         self._clock = clock
         #: By root.
-        self._trees: dict[str, ProviderSubTree] = {}
-        #: When each tree was last read completely, by root.
-        self._read_at: dict[str, float] = {}
-        #: The allocations of each tree's consumers when they were last read, by root.
-        self._allocations: dict[str, Allocations] = {}
+        self._cached: dict[str, _Cached] = {}
         #: When each sharing provider was last read for a tree, by root and provider.
         self._shared_at: dict[tuple[str, str], float] = {}
-        #: When the sharing providers were last listed for a tree, by root.
-        self._shared_listed_at: dict[str, float] = {}
         #: Providers to read again, whatever their generation.
         self._unsure: set[str] = set()
-        #: Roots of trees that may have changed since they were read.
-        self._outdated: set[str] = set()
 
     # --- What is known ----------------------------------------------------------------------------
 
@@ -75,9 +83,9 @@ class TreeReader:
         Raises:
             ValueError: it was not read.
         """
-        if root not in self._trees:
+        if (cached := self._cached.get(root)) is None:
             raise ValueError(f"The tree of {root} was not read yet")
-        return self._trees[root]
+        return cached.tree
 
     def tree_with(self, name_or_uuid: str) -> ProviderSubTree:
         """The cached tree that contains a provider; not a copy.
@@ -85,30 +93,26 @@ class TreeReader:
         Raises:
             ValueError: none does.
         """
-        tree = self._find_tree_with(name_or_uuid)
-        if tree is None:
-            raise ValueError(f"No such provider {name_or_uuid} in a tree that was read")
-        return tree
+        return self._cached_with(name_or_uuid).tree
 
     def find_fresh_tree_with(self, name_or_uuid: str) -> ProviderSubTree | None:
         """The cached tree that contains a provider, unless it is too old to be edited."""
-        tree = self._find_tree_with(name_or_uuid)
-        if tree is None:
+        cached = self._find(name_or_uuid)
+        tree = self._recent_tree(cached)
+        if cached is None or cached.is_outdated or tree is None:
             return None
-        root = tree.scope_rp_uuid
-        is_sure = self._unsure.isdisjoint(tree.get_provider_uuids(root))
-        is_fresh = is_sure and root not in self._outdated and not self._is_old(root)
-        return tree if is_fresh else None
+        is_sure = self._unsure.isdisjoint(tree.get_provider_uuids(tree.scope_rp_uuid))
+        return tree if is_sure else None
 
     def name_of(self, uuid: str) -> str | None:
         """The name of a provider in the cache."""
-        return next(
-            (tree.data(uuid).name for tree in self._trees.values() if tree.exists(uuid)), None
-        )
+        names = (cached.tree.find_name(uuid) for cached in list(self._cached.values()))
+        return next((name for name in names if name is not None), None)
 
     def allocations_in(self, root: str) -> Allocations | None:
         """The allocations of a tree's consumers when they were last read."""
-        return self._allocations.get(root)
+        cached = self._cached.get(root)
+        return None if cached is None else cached.allocations
 
     def doubt(self, uuids: Iterable[str]) -> None:
         """Read providers again the next time their tree is checked."""
@@ -116,18 +120,15 @@ class TreeReader:
 
     def outdate(self, root: str) -> None:
         """Mark a tree as possibly changed; the next check finds out."""
-        self._outdated.add(root)
+        if (cached := self._cached.get(root)) is not None:
+            cached.is_outdated = True
 
     def forget(self) -> None:
         """Clear the cache."""
-        self._trees.clear()
-        self._read_at.clear()
-        self._allocations.clear()
+        self._cached.clear()
         self._shared_at.clear()
-        self._shared_listed_at.clear()
         self._whole_trees.forget()
         self._unsure.clear()
-        self._outdated.clear()
 
     # --- Asking the service -----------------------------------------------------------------------
 
@@ -147,47 +148,79 @@ class TreeReader:
                 continue
         return self._look_at_once(uuid, make)
 
-    def allocations_of(self, tree: ProviderSubTree) -> Allocations:
-        """Read all allocations of a tree's consumers, including those in other trees; a copy.
+    def allocations_of(self, name_or_uuid: str) -> Allocations:
+        """Read all allocations of the consumers of a provider's tree, including those in other
+        trees; a copy.
 
         Every consumer is read each time: one that was deleted and created again may have the same
         generation and amounts here, but other allocations elsewhere, which a reshape would delete.
+
+        Raises:
+            ValueError: no tree that was read contains the provider.
         """
-        root = tree.scope_rp_uuid
+        cached = self._cached_with(name_or_uuid)
         consumers: dict[str, None] = {}
-        for uuid in tree.get_provider_uuids(root):
-            consumers |= dict.fromkeys(
-                self._service.get(provider_path(uuid, "allocations"))["allocations"]
-            )
-        asked = {
-            consumer: self._service.get(named_path("/allocations", consumer))
+        for uuid in cached.tree.get_provider_uuids(cached.tree.scope_rp_uuid):
+            consumers |= dict.fromkeys(self._service.get_part(uuid, "allocations"))
+        cached.allocations = {
+            consumer: body
             for consumer in consumers
+            if (body := self._service.get(named_path("/allocations", consumer)))["allocations"]
         }
-        allocations = {consumer: body for consumer, body in asked.items() if body["allocations"]}
-        self._allocations[root] = allocations
-        return copy.deepcopy(allocations)
+        return copy.deepcopy(cached.allocations)
+
+    def keep_whole(self, whole: WholeTree) -> ProviderSubTree:
+        """Keep a tree that was read or written as a whole, with the providers that share with it;
+        not a copy.
+        """
+        root = whole.root
+        cached = self._cached.get(root)
+        last_read = self._recent_tree(cached)
+        tree = ProviderSubTree(root)
+        tree.populate_from_iterable(map(listed_of, whole.lines))
+        for data in map(data_of, whole.lines):
+            _put(tree, data)
+        self._unsure.difference_update(tree.get_provider_uuids())
+        if cached is not None and last_read is not None and self._shares_as_before(tree, cached):
+            for data in last_read.roots:
+                if data.uuid != root:
+                    tree.new_root(data.name, data.uuid, data.generation)
+                    _put(tree, data)
+            self._keep(tree, is_complete=False)
+        else:
+            self._add_sharing(tree, last_read)
+            kept = self._keep(tree, is_complete=last_read is None)
+            kept.shared_listed_at = self._clock()
+        return tree
 
     # --- Inside -----------------------------------------------------------------------------------
 
-    def _find_tree_with(self, name_or_uuid: str) -> ProviderSubTree | None:
+    def _cached_with(self, name_or_uuid: str) -> _Cached:
+        cached = self._find(name_or_uuid)
+        if cached is None:
+            raise ValueError(f"No such provider {name_or_uuid} in a tree that was read")
+        return cached
+
+    def _find(self, name_or_uuid: str) -> _Cached | None:
         # A copy: another thread may be reading a new tree.
-        for root, tree in list(self._trees.items()):
+        for root, cached in list(self._cached.items()):
+            tree = cached.tree
             if tree.exists(name_or_uuid) and tree.get_root_uuid(name_or_uuid) == root:
-                return tree
+                return cached
         return None
 
     def _look_at_once(self, uuid: str, make: Callable[[], tuple[Listed, bool]]) -> ProviderSubTree:
-        whole: WholeTree | Absent = Absent.ROUTES
-        if self._whole_trees.are_offered:
-            before = self._reliable_tree_with(uuid)
-            whole = self._whole_trees.read(uuid, before)
-            if isinstance(whole, WholeTree):
-                return self._from_whole(whole)
+        whole = self._whole_trees.read(uuid, self._recent_root_of)
+        if isinstance(whole, WholeTree):
+            return self.keep_whole(whole)
         listed = [] if whole is Absent.PROVIDER else self._service.list_providers(in_tree=uuid)
         if not listed:
             made, is_new = make()
             if is_new and made["parent_provider_uuid"] is None:
-                return self._keep_new(made)
+                tree = ProviderSubTree(made["uuid"])
+                tree.populate_from_iterable([made])
+                self._keep(tree, is_complete=True)
+                return tree
             if whole is Absent.PROVIDER and is_new:
                 return self._look_at_once(uuid, make)
             listed = self._service.list_providers(in_tree=uuid)
@@ -201,123 +234,92 @@ class TreeReader:
         root = next(
             provider["uuid"] for provider in listed if provider.get("parent_provider_uuid") is None
         )
-        is_old = self._is_old(root)
-        last_read = None if is_old else self._trees.get(root)
+        last_read = self._recent_tree(self._cached.get(root))
         tree = ProviderSubTree(root)
         tree.populate_from_iterable(listed)
         for provider in listed:
             self._fill(tree, provider, last_read)
         self._add_sharing(tree, last_read)
-        self._keep(tree, listed, is_complete=is_old)
+        self._keep(tree, is_complete=last_read is None)
         return tree
 
-    def _reliable_tree_with(self, uuid: str) -> str | None:
-        """The root of the tree with a provider, if what is known of it can be relied on."""
-        tree = self._find_tree_with(uuid)
-        return None if tree is None or self._is_old(tree.scope_rp_uuid) else tree.scope_rp_uuid
-
-    def _from_whole(self, whole: WholeTree) -> ProviderSubTree:
-        """The tree of one that was read as a whole, with the providers that share with it."""
-        root = whole.root
-        last_read = None if self._is_old(root) else self._trees.get(root)
-        tree = ProviderSubTree(root)
-        every = [data_of(line) for line in whole.lines]
-        listed = [listed_of(line) for line in whole.lines]
-        tree.populate_from_iterable(listed)
-        for data in every:
-            _put(tree, data)
-        self._unsure.difference_update(tree.get_provider_uuids())
-        if last_read is not None and self._is_as_before(tree, last_read):
-            for data in last_read.roots:
-                if data.uuid != root:
-                    tree.new_root(data.name, data.uuid, data.generation)
-                    _put(tree, data)
-        else:
-            self._add_sharing(tree, last_read)
-            self._shared_listed_at[root] = self._clock()
-        self._keep(tree, listed, is_complete=last_read is None)
-        return tree
-
-    def _is_as_before(self, tree: ProviderSubTree, last_read: ProviderSubTree) -> bool:
+    def _shares_as_before(self, tree: ProviderSubTree, cached: _Cached) -> bool:
         """Whether what was read a little earlier of those that share with a tree still holds."""
         root = tree.scope_rp_uuid
-        since = self._clock() - self._shared_listed_at.get(root, -inf)
-        sharing = {data.uuid for data in last_read.roots} - {root}
+        sharing = {data.uuid for data in cached.tree.roots} - {root}
         return (
-            since < _SHARED_S
-            and _aggregates_of(tree, root) == _aggregates_of(last_read, root)
+            self._clock() - cached.shared_listed_at < _SHARED_S
+            and _aggregates_of(tree, root) == _aggregates_of(cached.tree, root)
             and self._unsure.isdisjoint(sharing)
         )
 
     def _add_sharing(self, tree: ProviderSubTree, last_read: ProviderTree | None) -> None:
+        """Add the providers that share with a tree, whose data may be a little older."""
+        now = self._clock()
         for provider in self._sharing_with(tree):
             tree.new_root(provider["name"], provider["uuid"], provider["generation"])
-            self._fill_shared(tree, provider, last_read)
+            key = tree.scope_rp_uuid, provider["uuid"]
+            is_recent = now - self._shared_at.get(key, -inf) < _SHARED_S
+            if not self._fill(tree, provider, last_read, is_recent=is_recent):
+                self._shared_at[key] = now
 
-    def _keep(self, tree: ProviderSubTree, listed: Iterable[Listed], *, is_complete: bool) -> None:
+    def _keep(self, tree: ProviderSubTree, *, is_complete: bool) -> _Cached:
+        """Keep a tree, and drop others with its providers: each was moved here from there."""
         root = tree.scope_rp_uuid
-        self._forget_others_with(listed, root)
-        self._trees[root] = tree
-        self._outdated.discard(root)
-        if is_complete:
-            self._read_at[root] = self._clock()
-
-    def keep_written(self, whole: WholeTree) -> None:
-        """Keep a tree as it was written as a whole."""
-        self._from_whole(whole)
-
-    def _is_old(self, root: str) -> bool:
-        """Whether a tree has to be read completely."""
-        return self._clock() - self._read_at.get(root, -inf) >= self._refresh_s
-
-    def _forget_others_with(self, listed: Iterable[Listed], root: str) -> None:
-        """Drop other trees with these providers: each was moved here from there."""
-        own = {provider["uuid"] for provider in listed}
-        for other, tree in list(self._trees.items()):
-            if other != root and not own.isdisjoint(tree.get_provider_uuids(other)):
-                for kept in self._trees, self._read_at, self._allocations:
-                    kept.pop(other, None)
+        own = set(tree.get_provider_uuids(root))
+        for other, cached in list(self._cached.items()):
+            if other != root and not own.isdisjoint(cached.tree.get_provider_uuids(other)):
+                self._cached.pop(other, None)
                 self._whole_trees.forget(other)
+        cached = self._cached.setdefault(root, _Cached(tree))
+        cached.tree, cached.is_outdated = tree, False
+        if is_complete:
+            cached.read_at = self._clock()
+        return cached
 
-    def _keep_new(self, root: Listed) -> ProviderSubTree:
-        """The tree of a root that was just created: it is empty."""
-        tree = ProviderSubTree(root["uuid"])
-        tree.populate_from_iterable([root])
-        self._trees[root["uuid"]] = tree
-        self._read_at[root["uuid"]] = self._clock()
-        return tree
+    def _recent_tree(self, cached: _Cached | None) -> ProviderSubTree | None:
+        """A cached tree, unless it has to be read completely."""
+        if cached is None or self._clock() - cached.read_at >= self._refresh_s:
+            return None
+        return cached.tree
 
-    def _fill(self, tree: ProviderTree, provider: Listed, last_read: ProviderTree | None) -> None:
-        """Fill a provider from the cache if its generation is unchanged, else from the service."""
+    def _recent_root_of(self, uuid: str) -> str | None:
+        """The root of the cached tree that contains a provider, unless the tree has to be read
+        completely."""
+        tree = self._recent_tree(self._find(uuid))
+        return None if tree is None else tree.scope_rp_uuid
+
+    def _fill(
+        self,
+        tree: ProviderTree,
+        provider: Listed,
+        last_read: ProviderTree | None,
+        *,
+        is_recent: bool = False,
+    ) -> bool:
+        """Fill a provider from the cache if its generation is unchanged, else from the service.
+
+        Args:
+            is_recent: whether the cache will do in any case.
+
+        Returns:
+            Whether the cache was used only because it is recent.
+        """
         uuid = provider["uuid"]
         if last_read is not None and last_read.exists(uuid) and uuid not in self._unsure:
             data = last_read.data(uuid)
-            if data.generation == provider["generation"]:
+            if is_recent or data.generation == provider["generation"]:
                 _put(tree, data)
-                return
+                return is_recent
         _put(tree, self._read(tree.data(uuid)))
         self._unsure.discard(uuid)
-
-    def _fill_shared(
-        self, tree: ProviderSubTree, provider: Listed, last_read: ProviderTree | None
-    ) -> None:
-        """Like `_fill`, but accept data that is a little older."""
-        uuid = provider["uuid"]
-        key = tree.scope_rp_uuid, uuid
-        is_known = last_read is not None and last_read.exists(uuid) and uuid not in self._unsure
-        now = self._clock()
-        if last_read is not None and is_known and now - self._shared_at.get(key, -inf) < _SHARED_S:
-            _put(tree, last_read.data(uuid))
-            return
-        self._fill(tree, provider, last_read)
-        self._shared_at[key] = now
+        return False
 
     def _read(self, data: ProviderData) -> ProviderData:
         """Read a provider's inventory, aggregates and traits.
 
         These are three requests. If another client writes in between, the oldest generation is
-        kept, so
-        that the next check reads them again.
+        kept, so that the next check reads them again.
         """
         inventories = self._service.get(provider_path(data.uuid, "inventories"))
         aggregates = self._service.get(provider_path(data.uuid, "aggregates"))

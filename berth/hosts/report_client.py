@@ -12,30 +12,29 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from berth.hosts.consumers import ConsumerClient
+from berth.hosts.consumers import ConsumerClient, repeat_after_conflicts
 from berth.hosts.errors import (
     ActualUsage,
     ComputeError,
-    Conflict,
     Unreachable,
-    resolve_actual_usage,
 )
-from berth.hosts.names import Names
-from berth.hosts.plan import Allocations, Plan, make_plan
-from berth.hosts.preconditions import ask_whether_it_can_be, refuse_taken_name
+from berth.hosts.plan import Allocations, Moves, Plan, make_plan
 from berth.hosts.provider_tree import Inventory, ProviderSubTree, ProviderTree
 from berth.hosts.reading import TreeReader
 from berth.hosts.service import Listed, Service, Transport, provider_path
 from berth.hosts.undo import Change, change_of
 from berth.hosts.whole_trees import WholeTrees, listed_of
-from berth.hosts.writing import TreeWriter, create_provider
+from berth.hosts.writing import (
+    Names,
+    TreeWriter,
+    ask_whether_it_can_be,
+    create_provider,
+    refuse_taken_name,
+)
 from berth.model.ids import parse_uuid_lax
 from berth.model.names import is_custom_class_name
-
-#: How often a change of aggregates is retried after conflicts.
-_AGGREGATE_ATTEMPTS_MAX: Final = 4
 
 
 class TraitInfo(NamedTuple):
@@ -95,10 +94,10 @@ class ReportClient(ConsumerClient):
         """
 
         def make() -> tuple[Listed, bool]:
-            if parent_provider_uuid is None and self._whole_trees.are_offered:
-                whole = self._whole_trees.create_root(rp_uuid, name or rp_uuid)
-                if whole is not None:
-                    return listed_of(whole.lines[0]), True
+            if parent_provider_uuid is None and (
+                whole := self._whole_trees.create_root(rp_uuid, name or rp_uuid)
+            ):
+                return listed_of(whole.lines[0]), True
             return create_provider(self.service, rp_uuid, name or rp_uuid, parent_provider_uuid)
 
         return copy.deepcopy(self._reader.look_at(rp_uuid, make))
@@ -123,7 +122,7 @@ class ReportClient(ConsumerClient):
             NotThere: a provider was deleted meanwhile.
             Refused, Unreachable: a request failed.
         """
-        return self._reader.allocations_of(self._reader.tree_with(nodename))
+        return self._reader.allocations_of(nodename)
 
     def update_from_provider_tree(
         self,
@@ -134,14 +133,12 @@ class ReportClient(ConsumerClient):
         actual_usage: ActualUsage | None = None,
         may_move: bool = True,
         may_shrink: bool = False,
-        truth: ActualUsage | None = None,
     ) -> Plan:
         """Write a driver's changes to the service.
 
         With `allocations`, inventories and allocations change in one step, completely or not at
-        all;
-        without, each provider is written separately. New providers are created first, with their
-        aggregates and traits, so that none offers anything before it is complete.
+        all; without, each provider is written separately. New providers are created first, with
+        their aggregates and traits, so that none offers anything before it is complete.
 
         Args:
             new_tree: from `get_provider_tree_and_ensure_root`, edited.
@@ -149,10 +146,8 @@ class ReportClient(ConsumerClient):
                 nothing moves.
             actual_usage: from a driver's `ReshapeNeeded`: the consumers whose allocations grow.
             may_move: whether consumers may have less on one provider than before, and as much more
-                on
-                others.
+                on others.
             may_shrink: whether the consumers in `actual_usage` may have less than before.
-            truth: the former name of `actual_usage`, accepted for one more release.
 
         Returns:
             What was sent; empty if nothing differed.
@@ -163,20 +158,13 @@ class ReportClient(ConsumerClient):
             Conflict: another client was faster; read the tree again and decide again.
             ReshapeFailed: the service refused the reshape.
             InventoryInUse, NameTaken, NotThere, Refused: the service refused another step; the
-                steps
-                before it are done.
+                steps before it are done.
             Unreachable: the last step may or may not have been done.
         """
-        actual_usage = resolve_actual_usage(actual_usage, truth)
         root = _scope_of(new_tree)
         last_read = self._reader.tree_of(root)
-        plan = self._planned(
-            new_tree,
-            allocations,
-            actual_usage=actual_usage,
-            may_move=may_move,
-            may_shrink=may_shrink,
-        )
+        moves = Moves(allocations, actual_usage or {}, may_move=may_move, may_shrink=may_shrink)
+        plan = self._planned(new_tree, moves)
         self._names.ensure_classes(filter(is_custom_class_name, new_tree.expected_classes))
         uuids = last_read.get_provider_uuids(root)
         generations = {uuid: _generation_in(new_tree, uuid, last_read) for uuid in uuids}
@@ -188,7 +176,7 @@ class ReportClient(ConsumerClient):
             return plan
         ask_whether_it_can_be(self.service, self._names, last_read, plan)
         self._whole_trees.forget(root)
-        if allocations is not None and plan and self._note is not None:
+        if allocations is not None and self._note is not None:
             self._note(change_of(plan, last_read, new_tree, root, self.allocations_in(new_tree)))
         writer = TreeWriter(self.service, self._names, last_read, generations)
         try:
@@ -196,7 +184,7 @@ class ReportClient(ConsumerClient):
         except ComputeError:
             self._reader.outdate(root)
             raise
-        if allocations is not None and plan:
+        if allocations is not None:
             # No response contains the generations that a reshape has increased.
             self._reader.outdate(root)
         return plan
@@ -215,13 +203,8 @@ class ReportClient(ConsumerClient):
         Raises:
             BadProviderTree, ValueError: the update would be refused.
         """
-        plan = self._planned(
-            new_tree,
-            allocations,
-            actual_usage=actual_usage,
-            may_move=may_move,
-            may_shrink=may_shrink,
-        )
+        moves = Moves(allocations, actual_usage or {}, may_move=may_move, may_shrink=may_shrink)
+        plan = self._planned(new_tree, moves)
         last_read = self._reader.tree_of(_scope_of(new_tree))
         ask_whether_it_can_be(self.service, self._names, last_read, plan)
         return plan
@@ -235,30 +218,19 @@ class ReportClient(ConsumerClient):
         """Why a drain was created, and by whom; empty if the service does not say."""
         return self._whole_trees.reason_of(drain)
 
-    def _planned(
-        self,
-        new_tree: ProviderTree,
-        allocations: Allocations | None,
-        *,
-        actual_usage: ActualUsage | None,
-        may_move: bool,
-        may_shrink: bool,
-    ) -> Plan:
+    def _planned(self, new_tree: ProviderTree, moves: Moves) -> Plan:
         """What differs, before the service was asked whether it can be."""
         root = _scope_of(new_tree)
         last_read = self._reader.tree_of(root)
         current = self._reader.allocations_in(root)
-        if allocations is not None and current is None:
+        if moves.allocations is not None and current is None:
             raise ValueError(f"The allocations of {root} were not read yet")
         return make_plan(
             last_read,
             new_tree,
             root,
             current=current,
-            allocations=allocations,
-            actual_usage=actual_usage,
-            may_move=may_move,
-            may_shrink=may_shrink,
+            moves=moves,
             unknown_traits=self._names.unknown_traits(),
         )
 
@@ -268,18 +240,15 @@ class ReportClient(ConsumerClient):
         Raises:
             Unreachable: it may have been carried out.
         """
-        if not self._whole_trees.are_offered:
-            return False
         root = last_read.scope_rp_uuid
         try:
             whole = self._whole_trees.write(plan, last_read, root)
         except Unreachable:
             self._reader.outdate(root)
             raise
-        if whole is None:
-            return False
-        self._reader.keep_written(whole)
-        return True
+        if whole is not None:
+            self._reader.keep_whole(whole)
+        return whole is not None
 
     def allocations_in(self, tree: ProviderTree) -> Allocations:
         """The allocations of a tree's consumers when they were last read; empty if never."""
@@ -404,13 +373,13 @@ class ReportClient(ConsumerClient):
             Conflict: other clients were faster several times.
         """
         self._edit_aggregates(
-            self._uuid_of(context, host_name, rp_uuid), add={parse_uuid_lax(agg_uuid) or agg_uuid}
+            self._uuid_of(host_name, rp_uuid), add={parse_uuid_lax(agg_uuid) or agg_uuid}
         )
 
     def aggregate_remove_host(self, context: object, agg_uuid: str, host_name: str) -> None:
         """Remove a host's root provider from an aggregate; see `aggregate_add_host`."""
         self._edit_aggregates(
-            self._uuid_of(context, host_name, None), remove={parse_uuid_lax(agg_uuid) or agg_uuid}
+            self._uuid_of(host_name, None), remove={parse_uuid_lax(agg_uuid) or agg_uuid}
         )
 
     def get_providers_in_tree(self, context: object, uuid: str) -> list[Listed]:
@@ -438,7 +407,7 @@ class ReportClient(ConsumerClient):
 
     def get_usages(self, uuid: str) -> dict[str, int]:
         """Read the usage of a provider, by resource class."""
-        usages: dict[str, int] = self.service.get(provider_path(uuid, "usages"))["usages"]
+        usages: dict[str, int] = self.service.get_part(uuid, "usages")
         return usages
 
     # --- Inside -----------------------------------------------------------------------------------
@@ -452,34 +421,30 @@ class ReportClient(ConsumerClient):
         fresh = self._reader.find_fresh_tree_with(rp_uuid)
         return copy.deepcopy(fresh or self._reader.look_at(rp_uuid, missing))
 
-    def _uuid_of(self, context: object, name: str | None, uuid: str | None) -> str:
+    def _uuid_of(self, name: str | None, uuid: str | None) -> str:
         if uuid is not None:
             return uuid
         if name is None:
             raise ValueError("Give the host's name, or its provider's UUID")
-        return str(self.get_provider_by_name(context, name)["uuid"])
+        return str(self.get_provider_by_name(None, name)["uuid"])
 
     def _edit_aggregates(
         self, uuid: str, *, add: Set[str] = frozenset(), remove: Set[str] = frozenset()
     ) -> None:
         path = provider_path(uuid, "aggregates")
-        for attempts_left in reversed(range(_AGGREGATE_ATTEMPTS_MAX)):
+
+        def edit() -> None:
             current = self.service.get(path)
             # The service shows each aggregate as it was first spelled, and gets it back in that
             # form.
             spelled = {parse_uuid_lax(text) or text: text for text in current["aggregates"]}
             wanted = (spelled.keys() | add) - remove
-            if wanted == spelled.keys():
-                return
-            sent = sorted(spelled.get(uuid, uuid) for uuid in wanted)
-            try:
+            if wanted != spelled.keys():
+                sent = sorted(spelled.get(uuid, uuid) for uuid in wanted)
                 self.service.put(path, {**current, "aggregates": sent})
-            except Conflict:
-                if not attempts_left:
-                    raise
-            else:
                 self._reader.doubt([uuid])
-                return
+
+        repeat_after_conflicts(edit)
 
 
 def _generation_in(tree: ProviderTree, uuid: str, last_read: ProviderTree) -> int | None:

@@ -142,7 +142,7 @@ class Service:
             NotThere, Refused, Unreachable: the request failed.
         """
         asked = f"{path}?{urlencode(query)}" if query else path
-        return _decoded(f"GET {path}", self.send("GET", asked, version=version))
+        return decoded(f"GET {path}", self.send("GET", asked, version=version))
 
     def list_providers(self, *, version: str = VERSION, **query: str) -> list[Listed]:
         """List the providers that match a query, or all.
@@ -150,10 +150,41 @@ class Service:
         Raises:
             Refused, Unreachable: the request failed.
         """
-        listed: list[Listed] = self.get("/resource_providers", version=version, **query)[
-            "resource_providers"
-        ]
+        body = self.get("/resource_providers", version=version, **query)
+        listed: list[Listed] = body["resource_providers"]
         return listed
+
+    def get_part(self, uuid: str, part: str) -> Any:
+        """Read a part of a provider, such as its `allocations` or `traits`, without its generation.
+
+        Raises:
+            NotThere, Refused, Unreachable: the request failed.
+        """
+        return self.get(provider_path(uuid, part))[part]
+
+    def put_part(self, uuid: str, part: str, value: object, generation: int | None) -> Any:
+        """Replace a part of a provider that is at a generation; return the decoded body.
+
+        Raises:
+            Conflict and others: see `put`.
+        """
+        body = {part: value, "resource_provider_generation": generation}
+        return self.put(provider_path(uuid, part), body)
+
+    def create_provider(self, uuid: str, name: str, parent: str | None) -> Listed:
+        """Create a provider; return it as the service lists it.
+
+        Args:
+            parent: the UUID of its parent; None for a root.
+
+        Raises:
+            NameTaken: another provider has the UUID or the name; see `put` for others.
+        """
+        body = {"uuid": uuid, "name": name}
+        if parent is not None:
+            body["parent_provider_uuid"] = parent
+        created: Listed = self.post("/resource_providers", body)
+        return created
 
     def put(self, path: str, body: object = None, *, version: str = VERSION) -> Any:
         """Send a PUT; return the decoded body, None if it is empty.
@@ -162,11 +193,11 @@ class Service:
             Conflict, InventoryInUse, NameTaken, NotThere, Refused: nothing was changed.
             Unreachable: the request may or may not have been carried out.
         """
-        return _body_of(f"PUT {path}", self.send("PUT", path, body, version=version))
+        return self._write("PUT", path, body, version)
 
     def post(self, path: str, body: object) -> Any:
         """Send a POST; see `put`."""
-        return _body_of(f"POST {path}", self.send("POST", path, body))
+        return self._write("POST", path, body, VERSION)
 
     def delete(self, path: str) -> None:
         """Send a DELETE; see `put`."""
@@ -207,13 +238,10 @@ class Service:
             raise _refusal(request, answer, version, self._next_steps)
         return answer
 
-    def decoded(self, request: str, answer: Answer) -> Any:
-        """The decoded body of a response.
-
-        Raises:
-            Unreachable: it is not JSON.
-        """
-        return _decoded(request, answer)
+    def _write(self, method: str, path: str, body: object, version: str) -> Any:
+        """Send a request; return the decoded body, None if it is empty."""
+        answer = self.send(method, path, body, version=version)
+        return decoded(f"{method} {path}", answer) if answer.text else None
 
     def _send_once(
         self, method: str, path: str, version: str, options: Mapping[str, object]
@@ -369,11 +397,12 @@ def _text_of(html: str) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", html).split())
 
 
-def _body_of(request: str, answer: Answer) -> Any:
-    return _decoded(request, answer) if answer.text else None
+def decoded(request: str, answer: Answer) -> Any:
+    """The decoded body of a response.
 
-
-def _decoded(request: str, answer: Answer) -> Any:
+    Raises:
+        Unreachable: it is not JSON.
+    """
     try:
         return answer.json()
     except ValueError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.metadata import entry_points
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from keystoneauth1 import loading
 from keystoneauth1.adapter import Adapter
@@ -15,8 +15,11 @@ from keystoneauth1.plugin import BaseAuthPlugin
 from keystoneauth1.session import Session
 from keystoneauth1.token_endpoint import Token
 
-from berth.hosts.agent_config import ServiceAccess
 from berth.hosts.errors import BadConfiguration
+
+if TYPE_CHECKING:
+    # At run time it would bring the drivers and the tracker to every command that has a client.
+    from berth.hosts.agent_config import ServiceAccess
 
 #: How long to wait for one response, in seconds: longer than a reshape of a large host takes.
 _ANSWER_S_MAX: Final = 60
@@ -75,11 +78,7 @@ def with_token(
 def with_http_basic(url: str, user: str, password: str, *, cafile: str | None = None) -> Adapter:
     """Connect to the service at a URL, with a user's name and password."""
     plugin = HTTPBasicAuth(endpoint=url, username=user, password=password)
-    return Adapter(
-        _session(plugin, cafile),
-        service_type="placement",
-        endpoint_override=url,
-    )
+    return with_session(_session(plugin, cafile), url=url, region=None, interface=None)
 
 
 def with_session(

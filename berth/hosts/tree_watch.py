@@ -11,18 +11,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Final
 
-from berth.hosts.drivers.owned import OWNER_TRAIT
-from berth.hosts.errors import ComputeError
+from berth.hosts.drivers.ownership import is_owned
+from berth.hosts.errors import ComputeError, some_of
 from berth.hosts.plan import Plan
-from berth.hosts.provider_tree import Inventory as Records
 from berth.hosts.provider_tree import ProviderData
 from berth.hosts.report_client import ReportClient
 from berth.hosts.tracker import Node
-from berth.hosts.wording import some_of
 from berth.model.inventory import Inventory
 
 LOG = logging.getLogger(__name__)
@@ -66,8 +64,8 @@ class TreeView:
 class _Seen:
     """A provider when it was last read, and the time when its usage was last read."""
 
-    generation: int | None
-    capacities: Mapping[str, int]
+    generation: int | None = None
+    capacities: Mapping[str, int] = field(default_factory=dict)
     looked_at: float = -inf
     over_full: tuple[OverFull, ...] = ()
 
@@ -95,7 +93,7 @@ class TreeWatch:
         providers = [tree.data(uuid) for uuid in tree.get_provider_uuids(node.uuid)]
         is_first = node not in self._seen
         before = self._seen.get(node, {})
-        seen = {data.uuid: self._see(data, before.get(data.uuid)) for data in providers}
+        seen = {data.uuid: _see(data, before.get(data.uuid, _Seen())) for data in providers}
         self._seen[node] = seen
         urgent = [
             data
@@ -113,7 +111,7 @@ class TreeWatch:
         self._requests_before = self._client.service.requests.total()
         over_full = tuple(excess for provider in seen.values() for excess in provider.over_full)
         _tell(over_full, [excess for provider in before.values() for excess in provider.over_full])
-        others = sum(1 for data in providers[1:] if not _is_own(data))
+        others = sum(1 for data in providers[1:] if not is_owned(data.traits))
         return TreeView(len(providers), others, over_full, tuple(sorted(self._drained[node])))
 
     def _look_for_drains(self, node: Node) -> None:
@@ -130,12 +128,6 @@ class TreeWatch:
                 drain,
                 f" ({why})" if why else "",
             )
-
-    def _see(self, data: ProviderData, before: _Seen | None) -> _Seen:
-        seen = _Seen(data.generation, _capacities(data.inventory))
-        if before is not None:
-            seen.looked_at, seen.over_full = before.looked_at, before.over_full
-        return seen
 
     def _look_at(self, providers: Iterable[ProviderData], seen: Mapping[str, _Seen]) -> None:
         """Read the usage of some providers; if that fails, keep the previous state."""
@@ -154,6 +146,11 @@ class TreeWatch:
             )
 
 
+def _see(data: ProviderData, before: _Seen) -> _Seen:
+    capacities = {name: Inventory(**record).capacity for name, record in data.inventory.items()}
+    return replace(before, generation=data.generation, capacities=capacities)
+
+
 def _is_urgent(seen: _Seen, before: _Seen | None) -> bool:
     """Whether the inventory shrank, or the usage of an overfull one may have changed."""
     if before is None:
@@ -163,20 +160,12 @@ def _is_urgent(seen: _Seen, before: _Seen | None) -> bool:
     ) or (bool(before.over_full) and seen.generation != before.generation)
 
 
-def _capacities(records: Records) -> dict[str, int]:
-    return {name: Inventory(**record).capacity for name, record in records.items()}
-
-
 def _subject(node: Node, drained: Sequence[str]) -> tuple[str, str]:
     """What is drained of a node, and the verb that goes with it."""
     if node.name in drained:
         return node.name, "is"
     verb = "is" if len(drained) == 1 else "are"
     return f"{some_of(drained, _NAMED_MAX)} of {node.name}", verb
-
-
-def _is_own(data: ProviderData) -> bool:
-    return any(trait.startswith(OWNER_TRAIT) for trait in data.traits)
 
 
 def _tell(over_full: Iterable[OverFull], before: Iterable[OverFull]) -> None:

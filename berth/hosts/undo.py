@@ -12,19 +12,20 @@ The undo is a driver: a tracker carries it out like any other reshape, in one st
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from berth.hosts.errors import ActualUsage, BadConfiguration, ReshapeFailed, RestoreNeeded
+from berth.hosts.files import UndoFile, hand_over, refusing
 from berth.hosts.plan import Allocations, Plan, amounts_of, sums_of
 from berth.hosts.provider_tree import ProviderTree
-from berth.hosts.undo_file import UndoFile
-from berth.hosts.whole_files import hand_over
 from berth.model.inventory import Inventory
+from berth.model.structs import converter
 
 LOG = logging.getLogger(__name__)
 
@@ -59,6 +60,9 @@ class Change:
     providers: Mapping[str, tuple[ProviderState | None, ProviderState | None]]
     #: The changed consumers by UUID: their allocations before and after.
     consumers: Mapping[str, tuple[Amounts, Amounts]]
+
+
+_changes_of: Final = converter(list[Change])
 
 
 def change_of(
@@ -125,7 +129,10 @@ class Undoing:
         """The consumers whose allocations the change increased, with their totals without it."""
         sums: dict[str, dict[str, int]] = {}
         for consumer, amounts in self._change.consumers.items():
-            before, after = (_sums(part, own) for part in amounts)
+            before, after = (
+                sums_of({pair: used for pair, used in _pairs(part).items() if pair[0] in own})
+                for part in amounts
+            )
             if shrunk := {name: before[name] for name in after if after[name] > before[name]}:
                 sums[consumer] = shrunk
         return sums
@@ -280,19 +287,6 @@ def _amounts_of(body: Mapping[str, Any]) -> Amounts:
     }
 
 
-def _sums(amounts: Amounts, own: Set[str]) -> Counter[str]:
-    """The total of each class, under its standard name, on some providers."""
-    return sums_of(
-        {
-            "allocations": {
-                provider: {"resources": resources}
-                for provider, resources in amounts.items()
-                if provider in own
-            }
-        }
-    )
-
-
 def _pairs(amounts: Amounts) -> dict[tuple[str, str], int]:
     return {
         (provider, resource_class): amount
@@ -337,14 +331,12 @@ def new_undo_path(state_dir: Path) -> Path:
         BadConfiguration: the folder cannot be created.
     """
     folder = state_dir / "undo"
-    try:
+    with refusing(f"{folder} cannot be used"):
         if not folder.is_dir():
             folder.mkdir(mode=0o700, parents=True)
             hand_over(folder)
         for old in sorted(folder.glob("reshape-*.jsonl"))[: -_KEPT + 1]:
             old.unlink()
-    except OSError as error:
-        raise BadConfiguration([f"{folder} cannot be used: {error.strerror}"]) from error
     return folder / f"reshape-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}.jsonl"
 
 
@@ -357,24 +349,7 @@ def read_changes(path: Path) -> list[Change]:
     lines = UndoFile(path).read(
         lambda line: line.get("berth_undo") == _VERSION, made_by="a reshape"
     )
-    return [
-        Change(
-            root=line["root"],
-            name=line["name"],
-            providers={
-                uuid: (_state_from(before), _state_from(after))
-                for uuid, (before, after) in line["providers"].items()
-            },
-            consumers={
-                uuid: (before, after) for uuid, (before, after) in line["consumers"].items()
-            },
-        )
-        for line in lines
-    ]
-
-
-def _state_from(line: Mapping[str, Any] | None) -> ProviderState | None:
-    if line is None:
-        return None
-    lists = {name: tuple(line[name]) for name in ("traits", "aggregates")}
-    return ProviderState(**{**line, **lists})
+    try:
+        return _changes_of(lines)
+    except msgspec.ValidationError as error:
+        raise BadConfiguration([f"{path} is not an undo file of a reshape: {error}"]) from error

@@ -22,6 +22,8 @@ import msgspec
 import yaml
 
 from berth.hosts.errors import BadConfiguration
+from berth.hosts.files import refusing
+from berth.model.structs import read_annotations
 
 Kind = TypeVar("Kind")
 
@@ -49,6 +51,7 @@ def convert(value: object, kind: type[Kind], source: object, *, at: str = "") ->
     Raises:
         BadConfiguration: with every fault.
     """
+    read_annotations(kind)
     try:
         faults = list(_faults(value, kind, at))
     except RecursionError:
@@ -69,10 +72,8 @@ def load_yaml(path: Path) -> Any:
     Raises:
         BadConfiguration: the file cannot be read, is not YAML, or has a key twice.
     """
-    try:
+    with refusing(f"cannot read {path}"):
         text = path.read_bytes()
-    except OSError as error:
-        raise BadConfiguration([f"cannot read {path}: {error.strerror}"]) from error
     return parse_yaml(text, str(path))
 
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 from berth.hosts.errors import ComputeError, NotThere, Refused, Unreachable
 from berth.hosts.plan import Plan
 from berth.hosts.provider_tree import ProviderData, ProviderTree
-from berth.hosts.service import Answer, Listed, Service, named_path
+from berth.hosts.service import Answer, Listed, Service, decoded, named_path
 
 LOG = logging.getLogger(__name__)
 
@@ -82,11 +82,6 @@ class WholeTrees:
         self._trees: dict[str, WholeTree] = {}
         self._ask_at = -inf
 
-    @property
-    def are_offered(self) -> bool:
-        """Whether the service has these routes, as far as is known."""
-        return self._clock() >= self._ask_at
-
     def forget(self, root: str | None = None) -> None:
         """Forget the tree of a root, or all: it was written through other routes."""
         if root is None:
@@ -94,16 +89,19 @@ class WholeTrees:
         else:
             self._trees.pop(root, None)
 
-    def read(self, uuid: str, root: str | None) -> WholeTree | Absent:
+    def read(self, uuid: str, root_of: Callable[[str], str | None]) -> WholeTree | Absent:
         """Read the tree that contains a provider; one request, answered 304 if it is unchanged.
 
         Args:
-            root: the root of the known tree that contains it; None if it is not to be relied on.
+            root_of: finds the root of the tree that contained it when it was last read; None: that
+                tree cannot be relied on.
 
         Raises:
             Refused, Unreachable: the request failed.
         """
-        tree_before = None if root is None else self._trees.get(root)
+        if self._are_missing():
+            return Absent.ROUTES
+        tree_before = self._trees.get(root_of(uuid) or "")
         headers = {} if tree_before is None else {"If-None-Match": tree_before.tag}
         try:
             answer = self._service.send("GET", f"{_path(uuid)}?{_READ}", headers=headers)
@@ -128,6 +126,8 @@ class WholeTrees:
         Raises:
             Unreachable: it may have been created.
         """
+        if self._are_missing():
+            return None
         body = {"providers": [{"uuid": uuid, "name": name, "parent": None}]}
         return self._put(uuid, body, {"If-None-Match": "*"})
 
@@ -145,7 +145,7 @@ class WholeTrees:
             Unreachable: it may have been carried out.
         """
         tree_before = self._trees.get(root)
-        if tree_before is None:
+        if tree_before is None or self._are_missing():
             return None
         return self._put(root, _body(plan, tree, root), {"If-Match": tree_before.edit_tag})
 
@@ -171,6 +171,10 @@ class WholeTrees:
 
     # --- Inside -----------------------------------------------------------------------------------
 
+    def _are_missing(self) -> bool:
+        """Whether the service has no such routes, as far as is known."""
+        return self._clock() < self._ask_at
+
     def _put(
         self, root: str, body: Mapping[str, Any], headers: Mapping[str, str]
     ) -> WholeTree | None:
@@ -179,7 +183,7 @@ class WholeTrees:
             answer = self._service.send("PUT", f"{_path(root)}?{_READ}", body, headers=headers)
             if "etag" not in answer.headers:
                 # Another client has changed the tree since.
-                tree = self.read(root, None)
+                tree = self.read(root, lambda _: None)
                 return tree if isinstance(tree, WholeTree) else None
         except Refused as error:
             LOG.debug("%s", error)
@@ -191,7 +195,7 @@ class WholeTrees:
         return self._keep(request, answer)
 
     def _keep(self, request: str, answer: Answer) -> WholeTree:
-        body = self._service.decoded(request, answer)
+        body = decoded(request, answer)
         tree = WholeTree(body["providers"], answer.headers["etag"], body["etag"])
         self._trees[tree.root] = tree
         return tree

@@ -17,8 +17,8 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.index.drain_sets import NO_DRAINS, Mask, drained_of
 from berth.index.records import NodeRecord
+from berth.index.sets import NO_DRAINS, Mask, drained_of
 from berth.index.shape import Shape
 from berth.index.text_column import TextColumn
 from berth.model.ids import ClassId

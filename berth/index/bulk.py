@@ -20,16 +20,15 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.index.aggregate_sets import NO_AGGREGATES, AggregateSets
 from berth.index.block import ROWS_MAX, UUID_LENGTH, Block, Columns, SmallInts, no_texts
-from berth.index.drain_sets import NO_DRAINS, DrainSets
 from berth.index.faulty_rows import FaultyRow, sieved
+from berth.index.names import Names
 from berth.index.records import InventoryRecord, NodeRecord, json_of
+from berth.index.sets import NO_AGGREGATES, NO_DRAINS, AggregateSets, DrainSets
 from berth.index.shape import NO_PARENT, Shape, ShapeRegistry
-from berth.index.snapshot import Names
 from berth.index.text_column import TextColumn
-from berth.model.drain import DrainId
 from berth.model.ids import AggregateId, TraitId
+from berth.model.named import DrainId
 from berth.store.index_feed import FleetRows
 
 Ints = NDArray[np.int64]

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
-from berth.index.snapshot import Names
+from berth.index.names import Names
 from berth.model.ids import ProviderId, ProviderUUID
 from berth.store.index_feed import FleetRows
 

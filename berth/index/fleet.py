@@ -17,20 +17,17 @@ from typing import Final, TypeVar
 import numpy as np
 import os_traits
 
-from berth.index.aggregate_sets import AggregateSets
 from berth.index.block import ROWS_MAX, UUID_LENGTH, Block, Tree
 from berth.index.bulk import BlockBuilder
-from berth.index.drain_sets import DrainSets
 from berth.index.faulty_rows import FaultyRow, sieved
+from berth.index.maps import PagedMap, TextMap
 from berth.index.memory import Memory
-from berth.index.paged_map import PagedMap
+from berth.index.names import Names
 from berth.index.records import InventoryRecord, NodeRecord, json_of
 from berth.index.revision import NO_CLOCK, Clock
+from berth.index.sets import AggregateSets, DrainSets
 from berth.index.shape import Shape, ShapeRegistry
-from berth.index.snapshot import Location, Names, Sharing, Snapshot, location_of, packed
-from berth.index.text_map import TextMap
-from berth.model.drain import Drain, DrainId, DrainName
-from berth.model.flavor import Flavor, FlavorName
+from berth.index.snapshot import Location, Sharing, Snapshot, location_of, packed
 from berth.model.ids import (
     AggregateId,
     AggregateUUID,
@@ -39,6 +36,7 @@ from berth.model.ids import (
     ProviderUUID,
     TraitId,
 )
+from berth.model.named import DrainId, NamedRecords
 from berth.store.index_feed import FleetRows, ProviderState
 
 N = TypeVar("N")
@@ -66,7 +64,7 @@ class Fleet:
         """
         assert 0 < rows_max <= ROWS_MAX
         self._rows_max = rows_max
-        self.names = Names.of(class_ids, trait_ids, trait_times)
+        self.names = Names().redefined(class_ids, trait_ids, trait_times)
         self._memory = Memory() if memory is None else memory
         #: The ids of all aggregates in `names`, and the other ids of the same aggregates.
         self._known_aggregates: set[AggregateId] = set()
@@ -124,30 +122,14 @@ class Fleet:
     @property
     def has_drains(self) -> bool:
         """Whether there is any drain, in effect or not."""
-        return bool(self.names.drains)
+        return bool(self.names.records.drains)
 
-    def set_labels(self, labels_of: Mapping[AggregateUUID, Mapping[str, str]]) -> None:
-        """Take over the present labels of aggregates."""
-        if labels_of == self.names.labels_of:
+    def set_records(self, records: NamedRecords) -> None:
+        """Take over the present named records; the providers of drains come with their trees."""
+        if records == self.names.records:
             return
-        having: defaultdict[tuple[str, str], set[AggregateUUID]] = defaultdict(set)
-        for aggregate, its_labels in labels_of.items():
-            for label in its_labels.items():
-                having[label].add(aggregate)
-        labels = {label: frozenset(aggregates) for label, aggregates in having.items()}
-        self.names = replace(self.names, labels=labels, labels_of=labels_of)
-
-    def set_flavors(self, flavors: Mapping[FlavorName, Flavor]) -> None:
-        """Take over the present flavors."""
-        if flavors != self.names.flavors:
-            self.names = replace(self.names, flavors=flavors)
-
-    def set_drains(self, drains: Mapping[DrainName, Drain]) -> None:
-        """Take over the present drains; their providers come with their trees."""
-        if drains == self.names.drains:
-            return
-        self.names = replace(self.names, drains=drains)
-        excluding = frozenset(drain.id for drain in drains.values() if drain.excludes)
+        self.names = self.names.with_records(records)
+        excluding = frozenset(drain.id for drain in records.drains.values() if drain.excludes)
         if excluding != self._excluding:
             self._excluding = excluding
             self._derive_drained(
@@ -175,15 +157,7 @@ class Fleet:
         names = before.class_ids, before.trait_ids, before.trait_times
         if (class_ids, trait_ids, trait_times) == names:
             return
-        self.names = replace(
-            Names.of(class_ids, trait_ids, trait_times),
-            aggregate_ids=before.aggregate_ids,
-            aggregate_sets_count=before.aggregate_sets_count,
-            labels=before.labels,
-            labels_of=before.labels_of,
-            flavors=before.flavors,
-            drains=before.drains,
-        )
+        self.names = before.redefined(class_ids, trait_ids, trait_times)
         classes = _renamed(before.class_names, self.names.class_names)
         traits = _renamed(before.trait_names, self.names.trait_names)
         for block_id, block in enumerate(self._blocks):
@@ -227,7 +201,8 @@ class Fleet:
             self.names = replace(self.names, aggregate_ids=ids)
 
     def roots_of(self, providers: Iterable[ProviderId]) -> set[ProviderId]:
-        """The roots, as the index has them, of those of some providers that it has."""
+        """The roots of some providers, as the index has them, without those of providers that it
+        does not have."""
         roots: set[ProviderId] = set()
         for provider in providers:
             at = location_of(self._locations.get(provider))
@@ -236,8 +211,8 @@ class Fleet:
         return roots
 
     def uuids_of(self, roots: Iterable[ProviderId]) -> dict[ProviderId, ProviderUUID]:
-        """The providers of the trees of some roots, as the index has them; nothing for a root that
-        it does not have."""
+        """The uuids of all providers in the trees of some roots, as the index has them, without the
+        trees of roots that it does not have."""
         uuids: dict[ProviderId, ProviderUUID] = {}
         for root in roots:
             if (at := self._row_of_root(root)) is not None:

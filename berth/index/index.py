@@ -25,7 +25,7 @@ from berth.index.snapshot import Snapshot
 from berth.model.errors import DatabaseUnavailable, IndexUnavailable, LostRace
 from berth.model.ids import ProviderId, ProviderUUID
 from berth.store import index_feed
-from berth.store.aggregate_spellings import iter_aggregates
+from berth.store.aggregates import iter_aggregates
 from berth.store.changes import deletions_since
 from berth.store.engine.database import Database
 from berth.store.engine.transaction import Tx
@@ -71,19 +71,19 @@ class Index:
         self,
         db: Database,
         *,
-        portions: index_feed.Portions = index_feed.USUAL,
+        part_providers: int = index_feed.PART_PROVIDERS,
         rows_max: int = ROWS_MAX,
         memory: Memory | None = None,
     ) -> None:
         """An index that has read nothing yet.
 
         Args:
-            portions: how much it reads at a time.
+            part_providers: providers that a full load reads at a time.
             rows_max: trees in one of its blocks.
             memory: what its readers share; None for a new one of the usual size.
         """
         self.memory = Memory() if memory is None else memory
-        self._portions = portions
+        self._part_providers = part_providers
         self._rows_max = rows_max
         self.counts = Counts()
         self.observer = Observer()
@@ -254,7 +254,7 @@ class Index:
                 self._replace_trees(fleet, tx, changes.wholly, moved)
             if changes.usage_only:
                 self.counts.usages += len(changes.usage_only)
-                fleet.set_states(index_feed.states_of(tx, changes.usage_only, self._portions))
+                fleet.set_states(index_feed.states_of(tx, changes.usage_only))
         except BaseException:
             # A half-applied change makes the index useless: the next read loads everything.
             self._fleet = None
@@ -264,17 +264,15 @@ class Index:
     def _take_names(self, fleet: Fleet, tx: Tx) -> None:
         names = index_feed.names(tx)
         fleet.set_names(names.classes, names.traits, names.trait_times)
-        fleet.set_labels(names.labels)
-        fleet.set_flavors(names.flavors)
-        fleet.set_drains(names.drains)
+        fleet.set_records(names.records)
         fleet.add_aggregates(iter_aggregates(tx, None))
         self._identity = names.identity
 
     def _replace_trees(
         self, fleet: Fleet, tx: Tx, changed: set[ProviderId], moved: Mapping[int, int]
     ) -> None:
-        roots = index_feed.roots_of(tx, changed, self._portions) | fleet.roots_of(changed)
-        rows = index_feed.fleet_rows(tx, roots, self._portions, with_drains=fleet.has_drains)
+        roots = index_feed.roots_of(tx, changed) | fleet.roots_of(changed)
+        rows = index_feed.fleet_rows(tx, roots, with_drains=fleet.has_drains)
         if fleet.lacks_names(rows):
             # Another program may have defined them.
             self._take_names(fleet, tx)
@@ -293,7 +291,7 @@ class Index:
         fleet.replace(roots, fleet.trees_from(rows))
 
     def _reloaded(self, tx: Tx, heads: Mapping[int, WriterHead]) -> Snapshot:
-        fleet = loaded(tx, self.memory, self._portions, self._rows_max)
+        fleet = loaded(tx, self.memory, self._part_providers, self._rows_max)
         self._identity = read_identity(tx)
         self.counts.loads += 1
         return self._taken(fleet, heads)
@@ -355,7 +353,7 @@ def _beyond_horizon(applied: Mapping[int, int], heads: Mapping[int, WriterHead])
 def loaded(
     tx: Tx,
     memory: Memory | None = None,
-    portions: index_feed.Portions = index_feed.USUAL,
+    part_providers: int = index_feed.PART_PROVIDERS,
     rows_max: int = ROWS_MAX,
 ) -> Fleet:
     """The fleet that a transaction sees; for `memory`, see `Fleet`."""
@@ -367,9 +365,7 @@ def loaded(
         rows_max=rows_max,
         memory=memory,
     )
-    fleet.set_labels(names.labels)
-    fleet.set_flavors(names.flavors)
-    fleet.set_drains(names.drains)
+    fleet.set_records(names.records)
     fleet.add_aggregates(iter_aggregates(tx, None))
-    fleet.load(index_feed.fleet_parts(tx, portions, with_drains=fleet.has_drains))
+    fleet.load(index_feed.fleet_parts(tx, part_providers, with_drains=fleet.has_drains))
     return fleet

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from berth.index.block import Block
+    from berth.index.names import Names
     from berth.index.shape import Shape
-    from berth.index.snapshot import Names
 
 #: What one index keeps takes at most about this many bytes.
 BYTES_MAX: Final = 128 << 20

@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One provider of a snapshot, as the API shows it."""
+"""Providers of a snapshot as the API shows them, and their names with those of their hosts for
+records that people read later.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from berth.index.block import Block
 from berth.index.shape import NodeType
-from berth.index.snapshot import Snapshot
+from berth.index.snapshot import Location, Snapshot
 from berth.model.errors import InventoryNotFound, ProviderNotFound
-from berth.model.ids import ClassId, Generation, ProviderUUID
+from berth.model.ids import ClassId, Generation, ProviderId, ProviderUUID
 from berth.model.inventory import Inventory
+from berth.model.shown import NamedProvider
 from berth.store.index_feed import NO_TIME
 
 _EPOCH: Final = datetime(1970, 1, 1)
@@ -144,3 +147,39 @@ def _hint(snapshot: Snapshot, uuid: ProviderUUID) -> str:
 def time_of(seconds: int) -> datetime | None:
     """A time of the index, naive UTC; None for `NO_TIME`."""
     return None if seconds == NO_TIME else _EPOCH + timedelta(seconds=seconds)
+
+
+class HostedProvider(NamedTuple):
+    """A provider with its name, and the name of its root: the host."""
+
+    uuid: ProviderUUID
+    #: None in old data.
+    name: str | None
+    #: None if it is unknown.
+    host: str | None
+
+
+def named_provider(block: Block, node: int, row: int) -> NamedProvider:
+    """The provider at a place in a block."""
+    return NamedProvider(ProviderUUID(block.uuid(node, row)), _name(block, node, row))
+
+
+def hosted_provider(
+    snapshot: Snapshot | None, provider: ProviderUUID | ProviderId
+) -> HostedProvider | None:
+    """A provider, by its uuid or its id; None if the snapshot does not have it."""
+    if snapshot is None:
+        return None
+    at = snapshot.locate_uuid(provider) if isinstance(provider, str) else snapshot.locate(provider)
+    return None if at is None else _hosted(snapshot, at)
+
+
+def _hosted(snapshot: Snapshot, at: Location) -> HostedProvider:
+    block = snapshot.block(at.block_id)
+    named = named_provider(block, at.node, at.row)
+    return HostedProvider(named.uuid, named.name, host=_name(block, 0, at.row))
+
+
+def _name(block: Block, node: int, row: int) -> str | None:
+    name: str | None = msgspec.json.decode(block.names.item(node, row))
+    return name

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from berth.index.drain_sets import NO_DRAINS
+from berth.index.sets import NO_DRAINS
 from berth.model.ids import ClassId, ProviderId, TraitId
 
 #: The JSON of a provider's name.

@@ -7,16 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from berth.index.aggregate_sets import AggregateSets
 from berth.index.block import Block
-from berth.index.drain_sets import DrainSets
+from berth.index.maps import ABSENT, Ints, PagedMap, TextMap
 from berth.index.memory import Memory
-from berth.index.paged_map import ABSENT, Ints, PagedMap
+from berth.index.names import Names
 from berth.index.revision import Clock
-from berth.index.text_map import TextMap
-from berth.model.drain import Drain, DrainId, DrainName
-from berth.model.flavor import Flavor, FlavorName
-from berth.model.ids import AggregateId, AggregateUUID, ClassId, ProviderId, TraitId
+from berth.index.sets import AggregateSets, DrainSets
+from berth.model.ids import AggregateId, ClassId, ProviderId, TraitId
+from berth.model.named import DrainId
 
 _ROW_SHIFT: Final = 16
 _BLOCK_SHIFT: Final = 32
@@ -47,55 +45,6 @@ def location_of(value: int) -> Location | None:
     if value == ABSENT:
         return None
     return Location(value >> _BLOCK_SHIFT, (value >> _ROW_SHIFT) & _LOW_BITS, value & _LOW_BITS)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Names:
-    """What names and ids stand for at present: resource classes and traits, both ways, aggregates,
-    flavors and drains.
-
-    There is a new object after every change, so that the object itself is the version of the names
-    in the keys of `berth.index.memory.Memory`.
-
-    Attributes:
-        trait_times: when each trait was created or changed: seconds since 1970, or `NO_TIME`.
-        aggregate_ids: uuid -> id of every aggregate that some provider was ever in.
-        labels: (key, value) -> the uuids of the aggregates with that label.
-        labels_of: aggregate -> its labels; only those that have some.
-        flavors, drains: all of them.
-        aggregate_sets_count: how many sets of aggregates were registered; no provider of a snapshot
-            with these names is in a later one.
-    """
-
-    class_ids: Mapping[str, ClassId]
-    class_names: Mapping[ClassId, str]
-    trait_ids: Mapping[str, TraitId]
-    trait_names: Mapping[TraitId, str]
-    trait_times: Mapping[TraitId, int]
-    aggregate_ids: Mapping[AggregateUUID, AggregateId]
-    aggregate_sets_count: int
-    labels: Mapping[tuple[str, str], frozenset[AggregateUUID]] = field(default_factory=dict)
-    labels_of: Mapping[AggregateUUID, Mapping[str, str]] = field(default_factory=dict)
-    flavors: Mapping[FlavorName, Flavor] = field(default_factory=dict)
-    drains: Mapping[DrainName, Drain] = field(default_factory=dict)
-
-    @classmethod
-    def of(
-        cls,
-        class_ids: Mapping[str, ClassId],
-        trait_ids: Mapping[str, TraitId],
-        trait_times: Mapping[TraitId, int],
-    ) -> Names:
-        """Classes and traits both ways, from one way; no aggregates yet."""
-        return cls(
-            class_ids,
-            {number: name for name, number in class_ids.items()},
-            trait_ids,
-            {number: name for name, number in trait_ids.items()},
-            trait_times,
-            {},
-            0,
-        )
 
 
 @dataclass(frozen=True, slots=True)

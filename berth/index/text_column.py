@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A column of texts of any length, without an object for each.
-
-An array of texts of one length would be as wide as its longest text, and an object takes more than
-most names do.
-"""
+"""A column of texts of any length, without an object for each."""
 
 from __future__ import annotations
 
@@ -20,7 +16,10 @@ Bytes = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextColumn:
-    """Texts of shape (K, R), none of which ever changes.
+    """Texts of any length and of shape (K, R), none of which ever changes.
+
+    There is no object for each, which takes more than most names do; and an array of texts of one
+    length would be as wide as the longest one.
 
     Attributes:
         pool: the texts, one behind another: those of the first node, then those of the second.
@@ -59,9 +58,11 @@ class TextColumn:
     def texts(self, node: int, rows: range) -> list[bytes]:
         """The texts of one node in consecutive rows."""
         first = node * self.rows
-        bounds = self.bounds[first + rows.start : first + rows.stop + 1].tolist()
-        pool = self.pool[bounds[0] : bounds[-1]].tobytes()
-        return [pool[begin - bounds[0] : end - bounds[0]] for begin, end in pairwise(bounds)]
+        return self._texts(first + rows.start, first + rows.stop)
+
+    def every(self) -> list[bytes]:
+        """All texts, in the order of the pool."""
+        return self._texts(0, len(self.bounds) - 1)
 
     def lengths(self, nodes: Ints, rows: Ints) -> NDArray[np.int32]:
         """How long some texts are."""
@@ -69,18 +70,15 @@ class TextColumn:
         lengths: NDArray[np.int32] = self.bounds[places + 1] - self.bounds[places]
         return lengths
 
-    def matrix(self, nodes: Ints, rows: Ints) -> Bytes:
-        """Some texts of the same length, side by side: of shape (texts, length)."""
-        places = nodes * self.rows + rows
-        begins = self.bounds[places]
-        length = self.bounds.item(places[0] + 1) - begins.item(0)
-        matrix: Bytes = self.pool[begins[:, None] + np.arange(length)]
-        return matrix
-
-    def every(self) -> list[bytes]:
-        """All texts, in the order of the pool."""
-        pool, bounds = self.pool.tobytes(), self.bounds.tolist()
-        return [pool[begin:end] for begin, end in pairwise(bounds)]
+    def padded(self, nodes: Ints, rows: Ints) -> NDArray[np.void]:
+        """Some texts, at least one, with zero bytes behind those that are not the longest."""
+        lengths = self.lengths(nodes, rows)
+        places = np.arange(lengths.max())
+        at = self.bounds[nodes * self.rows + rows, None] + places
+        matrix: Bytes = self.pool.take(at, mode="clip")
+        if lengths.min() < len(places):
+            matrix[places >= lengths[:, None]] = 0
+        return matrix.view(f"V{len(places)}")[:, 0]
 
     def take(self, index: Ints) -> TextColumn:
         """Some rows, in the order given. Cost: a copy of the pool, piece by piece for each run of
@@ -110,6 +108,11 @@ class TextColumn:
         index = np.arange(self.rows)
         index[list(others)] = range(self.rows, self.rows + len(others))
         return TextColumn.joined((self, TextColumn.of(texts, len(others)))).take(index)
+
+    def _texts(self, begin: int, end: int) -> list[bytes]:
+        bounds = self.bounds[begin : end + 1].tolist()
+        pool = self.pool[bounds[0] : bounds[-1]].tobytes()
+        return [pool[at - bounds[0] : after - bounds[0]] for at, after in pairwise(bounds)]
 
     def _lengths(self) -> NDArray[np.int32]:
         lengths: NDArray[np.int32] = np.diff(self.bounds).reshape(-1, self.rows)

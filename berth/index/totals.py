@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole fleet in sums: capacity, usage and providers of each class."""
+"""The whole fleet in sums: capacity, usage and providers of each class, and the members of each
+aggregate.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import numpy as np
+
 from berth.index.snapshot import Snapshot
-from berth.model.ids import ClassId
+from berth.model.ids import AggregateId, AggregateUUID, ClassId
 
 
 class ClassTotals(NamedTuple):
@@ -60,3 +65,30 @@ def totals_of(snapshot: Snapshot) -> Totals:
             for class_id, (capacity, used, providers) in sorted(sums.items())
         },
     )
+
+
+def count_members(snapshot: Snapshot, aggregate: AggregateUUID) -> int:
+    """How many providers are in an aggregate. Cost: O(P), one pass over a column."""
+    number = snapshot.names.aggregate_ids.get(aggregate)
+    if number is None:
+        return 0
+    having = snapshot.aggregate_sets.having_any([number])
+    return sum(int(having[block.aggregate_sets].sum()) for _, block in snapshot.occupied())
+
+
+def count_all_members(snapshot: Snapshot) -> dict[AggregateUUID, int]:
+    """How many providers are in each aggregate that has some. Cost: O(P), one pass over a column,
+    and then one over the sets of aggregates."""
+    names, sets = snapshot.names, snapshot.aggregate_sets
+    in_set = np.zeros(names.aggregate_sets_count, dtype=np.int64)
+    for _, block in snapshot.occupied():
+        in_set += np.bincount(block.aggregate_sets.ravel(), minlength=len(in_set))
+    members: Counter[AggregateId] = Counter()
+    for number in np.flatnonzero(in_set).tolist():
+        for aggregate in sets.members(number):
+            members[aggregate] += int(in_set[number])
+    return {
+        uuid: members[aggregate]
+        for uuid, aggregate in names.aggregate_ids.items()
+        if aggregate in members
+    }

@@ -90,8 +90,8 @@ class Budget:
         self._next = until if until < next_at else next_at
 
     def after(self, seconds: float, then: Callable[[], None]) -> None:
-        """Do something once, in `is_spent`, when so many seconds were worked: it may wait, or raise
-        an error. It takes the place of what was to be done before."""
+        """Do something once, in `is_spent`, when this many seconds were worked: it may wait, or
+        raise an error. It takes the place of what was to be done before."""
         now, worked = self._began
         self._then_at, self._then = worked + seconds, then
         if now + seconds < self._next:

@@ -1,13 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A consumer, and the allocations that a request writes for it."""
+"""A consumer with everything that it holds, and the allocations that a request writes for it."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Annotated
+
+from msgspec import Meta
 
 from berth.model.ids import ConsumerUUID, Generation, ProviderUUID
-from berth.model.sentinels import Sentinel
+from berth.model.shown import (
+    TIME_OR_NULL,
+    UNSET,
+    Amounts,
+    ExternalId,
+    LeaseOrNull,
+    ProviderKey,
+    ProviderName,
+    Shown,
+    Sometimes,
+)
 
 #: The type that responses show for a consumer without one.
 UNKNOWN_TYPE = "unknown"
@@ -29,7 +43,34 @@ class ConsumerWrite:
     allocations: Mapping[ProviderUUID, Mapping[str, int]]
     project_id: str
     user_id: str
-    generation: Generation | Literal[Sentinel.UNSET] | None = Sentinel.UNSET
-    consumer_type: str | Literal[Sentinel.UNSET] | None = Sentinel.UNSET
+    generation: Sometimes[Generation | None] = UNSET
+    consumer_type: Sometimes[str | None] = UNSET
     name: str | None = None
     lease_until: datetime | None = None
+
+
+class HeldOfProvider(Shown):
+    """What a consumer holds of one provider."""
+
+    name: ProviderName
+    resources: Amounts
+
+
+class Consumer(Shown):
+    """A consumer that holds something."""
+
+    component = "Consumer"
+
+    uuid: ConsumerUUID
+    name: Annotated[str | None, "Its name within its project."]
+    project_id: ExternalId
+    user_id: ExternalId
+    consumer_type: Annotated[str, "`unknown` if it has none."]
+    generation: Generation
+    created_at: Annotated[str | None, TIME_OR_NULL, "When its record was created; null if unknown."]
+    allocations: Annotated[
+        Mapping[ProviderKey, HeldOfProvider],
+        Meta(min_length=1),
+        "What it holds, by the UUID of the provider.",
+    ]
+    lease: LeaseOrNull

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from berth.model.drain import DrainName
 from berth.model.errors import BerthError, Conflict, Invalid, NotFound
 from berth.model.ids import AggregateUUID, ConsumerUUID, ProviderUUID
+from berth.model.named import DrainName
 
 
 class LabelTaken(Conflict):

@@ -6,16 +6,18 @@ Source: spec/beyond.md 6.3.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
-from berth.model.ids import AggregateUUID, ProviderUUID, parse_uuid_lax
+from berth.model.errors import ReparentNotAllowed, UnparentNotAllowed
+from berth.model.ids import AggregateUUID, ProviderId, ProviderUUID, parse_uuid_lax
 from berth.model.inventory import Inventory
+from berth.model.names import similar
 from berth.model.own_errors import TreeInvalid
 from berth.model.printable import has_controls
-from berth.model.sentinels import UNSET, Sentinel
-from berth.model.similar_names import similar
+from berth.model.shown import UNSET, Sometimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class WantedProvider:
     uuid: ProviderUUID | None
     name: str | None
     #: The uuid or the name of a provider of the tree; None for the root.
-    parent: str | Literal[Sentinel.UNSET] | None = UNSET
+    parent: Sometimes[str | None] = UNSET
     inventories: Mapping[str, Inventory] | None = None
     traits: frozenset[str] | None = None
     aggregates: frozenset[AggregateUUID] | None = None
@@ -87,12 +89,43 @@ class ProviderChange:
         return provider
 
     @property
+    def old(self) -> TreeProvider:
+        """As `before`; one that does not exist then has nothing, and the name ""."""
+        return self.before or TreeProvider(self.provider.uuid, "", None)
+
+    @property
+    def new(self) -> TreeProvider:
+        """As `after`, in the same way."""
+        return self.after or TreeProvider(self.provider.uuid, "", None)
+
+    @property
     def parts(self) -> tuple[str, ...]:
         """The names of the parts that become others, in the order of `EDITED`."""
         if self.after is None:
             return ()
-        before = self.before or TreeProvider(self.after.uuid, "", None)
-        return tuple(part for part in EDITED if getattr(before, part) != getattr(self.after, part))
+        return tuple(
+            part for part in EDITED if getattr(self.old, part) != getattr(self.after, part)
+        )
+
+
+class Edit(NamedTuple):
+    """What an edit of a tree did, or would do.
+
+    Attributes:
+        root: of the tree.
+        is_new: whether the tree did not exist.
+        after: the tree as it is then.
+        names: of the providers before and after, by uuid.
+        classes, traits: the names that it created.
+    """
+
+    root: ProviderUUID
+    is_new: bool
+    changes: tuple[ProviderChange, ...]
+    after: Tree
+    names: Mapping[ProviderUUID, str]
+    classes: tuple[str, ...]
+    traits: tuple[str, ...]
 
 
 def changes_of(before: Tree, after: Tree) -> tuple[ProviderChange, ...]:
@@ -259,3 +292,45 @@ def names_added(
                 if name not in had:
                     added.setdefault(name, change.after.uuid)
     return added
+
+
+# --- Moving a provider to another parent ---------------------------------------------------------
+
+
+def subtree(top: ProviderId, parents: Mapping[ProviderId, ProviderId | None]) -> list[ProviderId]:
+    """`top` and everything below it, parents before their children.
+
+    Cost: one pass over `parents`, which needs only the tree of `top`.
+    """
+    children: dict[ProviderId, list[ProviderId]] = defaultdict(list)
+    for provider, parent in parents.items():
+        if parent is not None:
+            children[parent].append(provider)
+    providers = [top]
+    for provider in providers:  # grows during the loop
+        providers.extend(children[provider])
+    return providers
+
+
+def check_move(
+    provider: ProviderUUID,
+    *,
+    current: ProviderUUID | None,
+    wanted: ProviderUUID | None,
+    may_reparent: bool,
+) -> None:
+    """Refuse a change of parent that the client's microversion does not allow.
+
+    A root may always move below another provider; `may_reparent`, which is true from microversion
+    1.37, does not matter. The caller checks that the new parent exists and creates no loop.
+
+    Raises:
+        UnparentNotAllowed: a child may not become a root.
+        ReparentNotAllowed: a child may not get another parent.
+    Source: spec/rest-api.md 4.4.
+    """
+    if may_reparent or current is None:
+        return
+    if wanted is None:
+        raise UnparentNotAllowed(provider, None)
+    raise ReparentNotAllowed(provider, wanted)

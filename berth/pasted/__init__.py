@@ -14,9 +14,7 @@ from itertools import islice
 from typing import Any, Final
 
 from berth.pasted.command import command_in
-from berth.pasted.errors import NotReadable
-from berth.pasted.query import is_query, query_in
-from berth.pasted.request_groups import query_of_groups
+from berth.pasted.query import NotReadable, is_query, query_in, query_of_groups
 
 __all__ = ["NotReadable", "request_in"]
 

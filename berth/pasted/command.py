@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from berth.pasted.errors import NotReadable
+from berth.pasted.query import NotReadable
 
 _COMMAND: Final = re.compile(
     r"\bberth(?:\s+--[\w-]+(?:=\S+|\s+(?!-)\S+)?){0,8}\s+(?:why|candidates|capacity|place)(?=\s|\Z)"

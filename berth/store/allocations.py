@@ -5,11 +5,11 @@ and replaces all of a consumer's at once."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, compress
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from sqlalchemy import bindparam, func, select
 
@@ -22,10 +22,11 @@ from berth.model.errors import (
     ProviderNotFound,
 )
 from berth.model.ids import ClassId, ConsumerUUID, Generation, ProviderId, ProviderUUID
-from berth.model.sentinels import UNSET
+from berth.model.shown import UNSET
 from berth.store.claim_reads import (
     check_class_names,
     check_provider_names,
+    holdings,
     read_claim_facts,
     read_release_facts,
 )
@@ -43,8 +44,9 @@ from berth.store.engine.tables import (
     users,
 )
 from berth.store.engine.transaction import Tx
+from berth.store.engine.write_record import Holdings, WriteRecord
+from berth.store.lookups import newest
 from berth.store.placements import NOT_PLACED, Placement, recorded
-from berth.store.replaced import ReplacedAllocations
 
 _allocation = allocations.c
 _consumer = consumers.c
@@ -152,7 +154,7 @@ def consumer_allocations(db: Database, consumer_uuid: ConsumerUUID) -> ConsumerA
         amounts.setdefault(provider, (generation, {}))[1][resource_class] = used
     *_, project_id, user_id, generation, consumer_type = rows[0]
     return ConsumerAllocations(
-        amounts, project_id, user_id, generation, consumer_type, _newest(rows)
+        amounts, project_id, user_id, generation, consumer_type, newest(row[4] for row in rows)
     )
 
 
@@ -170,7 +172,7 @@ def provider_allocations(db: Database, uuid: ProviderUUID) -> ProviderAllocation
     holders: dict[ConsumerUUID, tuple[Generation, dict[str, int]]] = {}
     for consumer, generation, resource_class, used, *_ in allocated:
         holders.setdefault(consumer, (generation, {}))[1][resource_class] = used
-    return ProviderAllocations(rows[0][6], holders, _newest(allocated))
+    return ProviderAllocations(rows[0][6], holders, newest(row[4] for row in allocated))
 
 
 class ClaimRequest(NamedTuple):
@@ -178,19 +180,19 @@ class ClaimRequest(NamedTuple):
 
     Attributes:
         placed: of those consumers that berth has placed, what to keep.
-        replaced: gets what the consumers had; None if nobody asks.
+        record: gets what the consumers had; None if nobody asks.
     """
 
     writes: Sequence[ConsumerWrite]
     placed: Mapping[ConsumerUUID, Placement]
-    replaced: ReplacedAllocations | None
+    record: WriteRecord | None
 
 
 class ReleaseRequest(NamedTuple):
-    """The release of one request; `replaced` as in `ClaimRequest`."""
+    """The release of one request; `record` as in `ClaimRequest`."""
 
     consumer: ConsumerUUID
-    replaced: ReplacedAllocations | None
+    record: WriteRecord | None
 
 
 def replace_allocations(
@@ -199,7 +201,6 @@ def replace_allocations(
     *,
     attempts: int,
     placed: Mapping[ConsumerUUID, Placement] = NOT_PLACED,
-    replaced: ReplacedAllocations | None = None,
     committing: Committing | None = None,
 ) -> None:
     """Replace the allocations of each of some consumers; all of them or none.
@@ -211,7 +212,6 @@ def replace_allocations(
         writes: each consumer at most once.
         attempts: the most runs if other writers change the same providers; 0 counts as 1.
         placed: what to keep of those consumers that berth has placed, written in the same commit.
-        replaced: gets what the consumers had before.
         committing: see `Database.write`.
 
     Raises:
@@ -221,40 +221,32 @@ def replace_allocations(
         ConsumerRace: another request wrote one of the consumers at the same time.
         LostRace: other requests changed the providers each time.
     """
+    record = db.record
+    if record is not None:
+        record.claims = writes
 
     def unit(tx: Tx) -> None:
-        # A consumer that must be new has had no owner.
-        with_holders = replaced is not None and any(
-            write.generation is not None for write in writes
-        )
-        facts = read_claim_facts(tx, writes, with_holders=with_holders)
-        if replaced is not None:
-            replaced.note(facts, {write.uuid for write in writes})
+        facts = read_claim_facts(tx, writes, record)
         check_generations(writes, facts.consumers)
         check_provider_names(facts, writes)
         check_class_names(facts, writes)
         claim = Claim(writes, facts, recorded(tx, writes, placed))
         write_claim(tx, claim, dict.fromkeys(claim.bumped(), 1))
 
-    request = ClaimRequest(writes, placed, replaced)
+    request = ClaimRequest(writes, placed, record)
     batch = Batchable(_claim_at_once, request)
     db.write(unit, attempts=attempts, batch=batch, committing=committing)
 
 
-def delete_allocations(
-    db: Database, consumer_uuid: ConsumerUUID, *, replaced: ReplacedAllocations | None = None
-) -> None:
+def delete_allocations(db: Database, consumer_uuid: ConsumerUUID) -> None:
     """Delete all allocations of a consumer, at any generation; providers keep their generations.
-
-    Args:
-        replaced: gets what the consumer had.
 
     Raises:
         AllocationsNotFound: it has none.
         LostRace: other requests wrote the consumer each time.
     """
 
-    request = ReleaseRequest(consumer_uuid, replaced)
+    request = ReleaseRequest(consumer_uuid, db.record)
 
     def unit(tx: Tx) -> None:
         try:
@@ -268,17 +260,8 @@ def delete_allocations(
     db.write(unit, batch=Batchable(_release_at_once, request))
 
 
-def release_consumer(
-    db: Database,
-    uuid: ConsumerUUID,
-    seen: Generation,
-    *,
-    replaced: ReplacedAllocations | None = None,
-) -> None:
+def release_consumer(db: Database, uuid: ConsumerUUID, seen: Generation) -> None:
     """Delete all allocations of a consumer, if it is at the generation that the caller has seen.
-
-    Args:
-        replaced: gets what the consumer had.
 
     Raises:
         AllocationsNotFound: it has none.
@@ -287,9 +270,9 @@ def release_consumer(
     """
 
     def unit(tx: Tx) -> None:
-        facts = read_release_facts(tx, [uuid], with_holders=replaced is not None)
-        if replaced is not None:
-            replaced.note(facts, {uuid})
+        facts = read_release_facts(tx, [uuid], with_holders=db.record is not None)
+        if db.record is not None:
+            db.record.former = holdings(facts, {uuid})
         consumer = facts.consumers.get(uuid)
         if consumer is None:
             raise AllocationsNotFound(uuid)
@@ -325,8 +308,8 @@ def _claim_at_once(tx: Tx, items: Sequence[ClaimRequest]) -> list[bool]:
     requests = list(compress(items, is_new))
     writes = list(chain.from_iterable(request.writes for request in requests))
     for request in requests:
-        if request.replaced is not None:
-            request.replaced.clear()
+        if request.record is not None:
+            request.record.former = Holdings()
     if not writes:
         return is_new
     check_provider_names(facts, writes)
@@ -359,16 +342,30 @@ def _release(tx: Tx, requests: Sequence[ReleaseRequest]) -> set[ConsumerUUID]:
     Raises:
         ConsumerRace: another request wrote one of them at the same time.
     """
-    is_asked = any(request.replaced is not None for request in requests)
+    is_asked = any(request.record is not None for request in requests)
     facts = read_release_facts(
         tx, [request.consumer for request in requests], with_holders=is_asked
     )
     for request in requests:
-        if request.replaced is not None:
-            request.replaced.note(facts, {request.consumer})
+        if request.record is not None:
+            request.record.former = holdings(facts, {request.consumer})
     return release(tx, facts)
 
 
-def _newest(rows: Sequence[Any]) -> datetime | None:
-    """The newest time in the fifth column."""
-    return max((row[4] for row in rows if row[4]), default=None)
+# --- Of many providers ---------------------------------------------------------------------------
+
+
+_OF_PROVIDERS: Final = select(
+    _allocation.resource_provider_id,
+    _allocation.consumer_id,
+    _allocation.resource_class_id,
+    _allocation.used,
+).where(_allocation.resource_provider_id.in_(bindparam("providers", expanding=True)))
+
+
+def allocations_of(
+    tx: Tx, providers: Iterable[ProviderId]
+) -> Iterator[tuple[ProviderId, ConsumerUUID, ClassId, int]]:
+    """Provider, consumer, class and amount of every allocation of some providers."""
+    for chunk in tx.chunks(providers):
+        yield from tx.rows(_OF_PROVIDERS, {"providers": chunk})

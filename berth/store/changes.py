@@ -64,7 +64,7 @@ class Noted:
         names: how many changed names: classes, traits, labels, flavors.
         gone: how many touched each deleted provider, its deletion included.
         providers: how many touched each other provider, by its id. One that does not exist was
-            deleted without a note, by another program or by an older release.
+            deleted without a note, by another program.
         usage_only: those of `providers` of which only usage changed.
     """
 

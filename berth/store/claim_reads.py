@@ -48,6 +48,7 @@ from berth.store.engine.tables import (
     users,
 )
 from berth.store.engine.transaction import Tx
+from berth.store.engine.write_record import Holder, Holdings, WriteRecord
 from berth.store.inventories import INVENTORY_COLUMNS, Key
 from berth.store.lookups import ProviderRow, missing
 
@@ -114,18 +115,20 @@ class ClaimFacts:
 
 
 def read_claim_facts(
-    tx: Tx, writes: Sequence[ConsumerWrite], *, with_holders: bool = False
+    tx: Tx, writes: Sequence[ConsumerWrite], record: WriteRecord | None = None
 ) -> ClaimFacts:
     """The facts that decide a claim; names that do not exist are absent.
 
     Args:
-        with_holders: also read the names, projects and users that the consumers have so far.
+        record: gets what the consumers have so far.
 
     Cost: one statement, unless a list of names is too long for one.
     """
     named_classes = _named_classes(writes)
     projects_, users_, types = owner_names(writes)
     custom = [name for name in named_classes if name not in STANDARD_CLASS_IDS]
+    # A consumer that must be new has had no owner.
+    with_holders = record is not None and any(write.generation is not None for write in writes)
     facts = _read(
         tx,
         _FACTS_WITH_HOLDERS if with_holders else _FACTS_WITH_CLASSES if custom else _FACTS,
@@ -140,6 +143,8 @@ def read_claim_facts(
     facts.classes.update(
         (name, STANDARD_CLASS_IDS[name]) for name in named_classes if name in STANDARD_CLASS_IDS
     )
+    if record is not None:
+        record.former = holdings(facts, {write.uuid for write in writes})
     return facts
 
 
@@ -149,7 +154,7 @@ def read_release_facts(
     """The facts for deleting all allocations of some consumers.
 
     Args:
-        with_holders: as in `read_claim_facts`.
+        with_holders: also read the names, projects and users that the consumers have so far.
     """
     statement = _RELEASE_FACTS_WITH_HOLDERS if with_holders else _RELEASE_FACTS
     return _read(tx, statement, consumers=list(uuids))
@@ -344,4 +349,25 @@ def _in_parts(tx: Tx, lists: Mapping[str, Sequence[str]]) -> Iterable[dict[str, 
     return (
         {name: part or [] for name, part in zip(lists, parts, strict=True)}
         for parts in zip_longest(*map(tx.chunks, lists.values()))
+    )
+
+
+# --- What a claim replaces ------------------------------------------------------------------------
+
+
+def holdings(facts: ClaimFacts, consumers: Collection[ConsumerUUID]) -> Holdings:
+    """What some consumers hold, for the record; the facts may be about others too."""
+    projects = {number: text for text, number in facts.owners.projects.items()}
+    users = {number: text for text, number in facts.owners.users.items()}
+    return Holdings(
+        [each for each in facts.allocations if each.consumer in consumers],
+        {
+            uuid: Holder(
+                projects.get(stored.project_id),
+                users.get(stored.user_id),
+                facts.consumer_names.get(stored.name_id),
+            )
+            for uuid, stored in facts.consumers.items()
+            if uuid in consumers
+        },
     )

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import compress, groupby
 from math import gcd
 from typing import Final, NamedTuple
 
@@ -58,13 +58,13 @@ from berth.store.claim_checks import (
     sums_of,
 )
 from berth.store.claim_reads import ClaimFacts, Room, StoredAllocation, read_rooms
-from berth.store.consumer_names import name_changes
 from berth.store.consumers import (
     Owners,
     StoredConsumer,
     consumer_changes,
     consumer_deletion,
     ensure_owners,
+    name_changes,
     read_consumers,
 )
 from berth.store.engine.expressions import stored_ratio
@@ -78,7 +78,7 @@ from berth.store.engine.tables import (
     resource_providers,
     same_inventory,
 )
-from berth.store.engine.transaction import Change, Tx
+from berth.store.engine.transaction import Change, Tx, writes_all
 from berth.store.foreign_writes import ForeignWrite
 from berth.store.generations import Bump, bumping
 from berth.store.inventories import Key
@@ -274,8 +274,8 @@ class _ClaimWrite:
     ) -> list[Change]:
         """The updates of usages, in lock order; running them fills `changed`."""
 
-        def note(part: Sequence[Key], counts: Sequence[int]) -> None:
-            changed.update(key for key, count in zip(part, counts, strict=True) if count)
+        def noting(part: Sequence[Key]) -> Callable[[Sequence[int]], None]:
+            return lambda counts: changed.update(compress(part, counts))
 
         def statement_for(key: Key) -> Update:
             if key in self._amounts:
@@ -283,8 +283,9 @@ class _ClaimWrite:
             return _CHANGE_USAGE if key.provider in moved else _RELEASE_USAGE
 
         return [
-            self._usage_change(statement, list(part), moved, note)
-            for statement, part in groupby(keys, statement_for)
+            self._usage_change(statement, part, moved, noting(part))
+            for statement, group in groupby(keys, statement_for)
+            for part in [list(group)]
         ]
 
     def _usage_change(
@@ -292,7 +293,7 @@ class _ClaimWrite:
         statement: Update,
         keys: Sequence[Key],
         moved: Mapping[ProviderId, Generation],
-        check: Callable[[Sequence[Key], Sequence[int]], None],
+        check: Callable[[Sequence[int]], None],
     ) -> Change:
         rows = [{**key._asdict(), "delta": self._change[key]} for key in keys]
         if statement is not _RELEASE_USAGE:
@@ -302,7 +303,7 @@ class _ClaimWrite:
             for row, key in zip(rows, keys, strict=True):
                 amounts = self._amounts[key]
                 row |= {"least": min(amounts), "most": max(amounts), "divisor": gcd(*amounts)}
-        return Change(statement, rows, lambda counts: check(keys, counts), counts_each=True)
+        return Change(statement, rows, check, counts_each=True)
 
     def _write_unchanged(self, changed: Collection[Key]) -> None:
         """Write the usages that the batch did not change, or refuse the claim.
@@ -341,7 +342,8 @@ class _ClaimWrite:
                 {key.provider: key for key in stock.rooms if key.provider in missed}.values()
             )
         remaining = sorted(keys.difference(changed))
-        return self._usage_change(_CHANGE_USAGE, remaining, moved, _all_changed)
+        check = writes_all(len(remaining), LostRace, "an inventory")
+        return self._usage_change(_CHANGE_USAGE, remaining, moved, check)
 
     @property
     def _places(self) -> set[ProviderId]:
@@ -533,11 +535,6 @@ _CHANGE_USAGE: Final = (
 #: For changes that only release, and without a generation.
 #: PERF conditions on parameters alone make PostgreSQL plan a statement again each time.
 _RELEASE_USAGE: Final = update(berth_usages).where(_OF_KEY).values(used=_usage.used + _DELTA)
-
-
-def _all_changed(keys: Sequence[Key], counts: Sequence[int]) -> None:
-    if sum(counts) != len(keys):
-        raise LostRace("an inventory")
 
 
 # --- Allocations ---------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from sqlalchemy import bindparam, or_, select
 from berth.model.errors import LostRace
 from berth.model.ids import AggregateUUID, ProviderId, parse_uuid_lax
 from berth.model.own_errors import AggregateRefused, OutsideHost
-from berth.store.aggregate_spellings import canonical
+from berth.store.aggregates import canonical
 from berth.store.engine.database import ATTEMPTS, Database
 from berth.store.engine.group_commit import Batchable, Committing
 from berth.store.engine.tables import (

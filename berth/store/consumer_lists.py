@@ -10,15 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy import Select, bindparam, select, union
 
-from berth.model.consumer import UNKNOWN_TYPE
-from berth.model.ids import ConsumerUUID, Generation, ProviderId, ProviderUUID
-from berth.store.consumer_names import consumer_named
+from berth.model.consumer import UNKNOWN_TYPE, Consumer, HeldOfProvider
+from berth.model.ids import ConsumerUUID, ProviderId, ProviderUUID
+from berth.model.shown import Lease, shown_time
+from berth.store.consumers import consumer_named
 from berth.store.engine.database import Database
 from berth.store.engine.tables import (
     LEASE_COUNTS,
@@ -47,33 +47,6 @@ _DIGITS: Final = re.compile("[0-9a-f]{1,32}")
 _SPECIAL: Final = re.compile("[/%_]")
 
 
-class AllocatedProvider(NamedTuple):
-    """What a consumer holds of one provider."""
-
-    name: str
-    #: Amounts by resource class.
-    resources: dict[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class ListedConsumer:
-    """A consumer that holds something.
-
-    `consumer_type`: `UNKNOWN_TYPE` if it has none. `created_at`: naive UTC; None in old data.
-    `lease_until`: when berth takes it back, naive UTC; None if never.
-    """
-
-    uuid: ConsumerUUID
-    name: str | None
-    project_id: str
-    user_id: str
-    consumer_type: str
-    generation: Generation
-    created_at: datetime | None
-    allocations: dict[ProviderUUID, AllocatedProvider]
-    lease_until: datetime | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerFilters:
     """Which consumers to list: those that satisfy every filter that is not None.
@@ -90,7 +63,7 @@ class ConsumerFilters:
     name: str | None = None
     search: str | None = None
 
-    def admit(self, consumer: ListedConsumer) -> bool:
+    def admit(self, consumer: Consumer) -> bool:
         """Whether a consumer satisfies the filters on what it is; exactly, in any collation."""
         return (
             self.project_id in (None, consumer.project_id)
@@ -101,7 +74,7 @@ class ConsumerFilters:
         )
 
 
-def _is_found(text: str, consumer: ListedConsumer) -> bool:
+def _is_found(text: str, consumer: Consumer) -> bool:
     first, last = _uuids_that_begin_with(text)
     # Of bytes, only ASCII letters have a lower case, as on every engine.
     is_in_name = text.encode().lower() in (consumer.name or "").encode().lower()
@@ -196,38 +169,34 @@ _ALLOCATIONS: Final = (
 )
 
 
-def get_consumer(db: Database, uuid: ConsumerUUID) -> ListedConsumer | None:
+def get_consumer(db: Database, uuid: ConsumerUUID) -> Consumer | None:
     """A consumer; None if it holds nothing or does not exist."""
     with db.read() as tx:
         return _consumer_of(tx, uuid)
 
 
-def get_named_consumer(db: Database, project_id: str, name: str) -> ListedConsumer | None:
+def get_named_consumer(db: Database, project_id: str, name: str) -> Consumer | None:
     """The consumer of a project with a name; None if there is none."""
     with db.read() as tx:
         uuid = consumer_named(tx, project_id, name)
         return None if uuid is None else _consumer_of(tx, uuid)
 
 
-def _consumer_of(tx: Tx, uuid: ConsumerUUID) -> ListedConsumer | None:
+def _consumer_of(tx: Tx, uuid: ConsumerUUID) -> Consumer | None:
     return next(_with_allocations(tx, tx.rows(_BY_UUID, {"uuid": uuid})), None)
 
 
 def pages_of_consumers(
     db: Database, filters: ConsumerFilters, *, page: int = PAGE
-) -> Generator[list[ListedConsumer]]:
+) -> Generator[list[Consumer]]:
     """The consumers that satisfy the filters, as of one state of the database, page by page.
 
     A page may be empty. The transaction is open until the last page has been taken.
     """
     query, parameters = _narrowest(filters)
-    after = ""
     with db.read() as tx:
-        while rows := tx.rows(query, {**parameters, "after": after, "count": page}):
+        for rows in tx.pages(query, parameters, page):
             yield list(filter(filters.admit, _with_allocations(tx, rows)))
-            if len(rows) < page:
-                return
-            after = rows[-1][0]
 
 
 def _narrowest(filters: ConsumerFilters) -> tuple[Select[Any], dict[str, object]]:
@@ -252,27 +221,27 @@ def _narrowest(filters: ConsumerFilters) -> tuple[Select[Any], dict[str, object]
     return _NEXT, {}
 
 
-def _with_allocations(tx: Tx, rows: Sequence[Any]) -> Iterator[ListedConsumer]:
+def _with_allocations(tx: Tx, rows: Sequence[Any]) -> Iterator[Consumer]:
     """The consumers of some rows, without those that hold nothing."""
-    holdings: dict[str, dict[ProviderUUID, AllocatedProvider]] = {}
+    holdings: dict[str, dict[ProviderUUID, HeldOfProvider]] = {}
     for chunk in tx.chunks([row[0] for row in rows]):
         for consumer, provider, name, resource_class, used in tx.rows(
             _ALLOCATIONS, {"consumers": chunk}
         ):
             of_consumer = holdings.setdefault(consumer, {})
-            of_consumer.setdefault(provider, AllocatedProvider(name, {})).resources[
-                resource_class
-            ] = used
+            of_consumer.setdefault(provider, HeldOfProvider(name, {})).resources[resource_class] = (
+                used
+            )
     for uuid, name, project_id, user_id, consumer_type, generation, created_at, lease_until in rows:
         if uuid in holdings:
-            yield ListedConsumer(
+            yield Consumer(
                 uuid,
                 name,
                 project_id,
                 user_id,
                 consumer_type or UNKNOWN_TYPE,
                 generation,
-                created_at,
+                None if created_at is None else shown_time(created_at),
                 holdings[uuid],
-                lease_until,
+                Lease.until(lease_until),
             )

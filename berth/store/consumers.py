@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consumers: generations, projects, users and types, read and written as part of a claim."""
+"""Consumers: generations, names, projects, users and types, read and written as part of a claim.
+
+A name is unique within a project. It is written in the transaction of the claim that gives it, and
+goes with its consumer: when the consumer releases everything, or moves to another project.
+Source: spec/beyond.md 6.4.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -22,7 +27,9 @@ from sqlalchemy import (
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import ConsumerGenerationConflict, ConsumerRace, LostRace
 from berth.model.ids import ConsumerUUID, Generation
-from berth.model.sentinels import UNSET
+from berth.model.own_errors import ConsumerNameTaken
+from berth.model.shown import UNSET
+from berth.store.engine.database import Database
 from berth.store.engine.expressions import common_text
 from berth.store.engine.prepared import insert_of
 from berth.store.engine.project_deltas import NO_TYPE, Owner
@@ -35,7 +42,7 @@ from berth.store.engine.tables import (
     projects,
     users,
 )
-from berth.store.engine.transaction import Change, Tx
+from berth.store.engine.transaction import Change, Tx, writes_all
 from berth.store.lookups import missing
 
 _consumer = consumers.c
@@ -165,7 +172,7 @@ def consumer_changes(
         Change(
             _UPDATE,
             [_update_of(write, stored[write.uuid], owners, tx) for write in existing],
-            _all_or_race([write.uuid for write in existing]),
+            writes_all(len(existing), ConsumerRace, [write.uuid for write in existing]),
         ),
         Change(_INSERT, [_insert_of(write, owners, tx) for write in new]),
     ]
@@ -179,16 +186,8 @@ def consumer_deletion(emptied: Sequence[StoredConsumer]) -> Change:
     return Change(
         _DELETE,
         [{"consumer": consumer.id, "seen": consumer.generation} for consumer in emptied],
-        _all_or_race([consumer.uuid for consumer in emptied]),
+        writes_all(len(emptied), ConsumerRace, [consumer.uuid for consumer in emptied]),
     )
-
-
-def _all_or_race(uuids: Sequence[ConsumerUUID]) -> Callable[[Sequence[int]], None]:
-    def check(counts: Sequence[int]) -> None:
-        if sum(counts) != len(uuids):
-            raise ConsumerRace(uuids)
-
-    return check
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,3 +318,126 @@ def _owner_ids(tx: Tx, wanted: Sequence[Collection[str]]) -> tuple[dict[str, int
         for place, name, number in tx.rows(_IDS, names):
             ids[place][name] = number
     return ids
+
+
+# --- Names of consumers --------------------------------------------------------------------------
+
+
+_name = berth_consumer_names.c
+
+#: The last column is NULL if the consumer is gone: another program released it.
+_TAKEN: Final = (
+    select(_name.project_id, _name.name, _name.consumer_uuid, consumers.c.id)
+    .select_from(berth_consumer_names)
+    .outerjoin(consumers, consumers.c.uuid == _name.consumer_uuid)
+    .where(
+        _name.project_id.in_(bindparam("projects", expanding=True)),
+        _name.name.in_(bindparam("names", expanding=True)),
+    )
+)
+_BY_NAME: Final = (
+    select(_name.consumer_uuid, _name.name, projects.c.external_id)
+    .join(projects, projects.c.id == _name.project_id)
+    .join(consumers, consumers.c.uuid == _name.consumer_uuid)
+    .where(projects.c.external_id == bindparam("project"), _name.name == bindparam("name"))
+)
+_INSERT_NAMES: Final = insert_of(berth_consumer_names, "project_id", "name", "consumer_uuid")
+_DELETE_NAMES: Final = delete(berth_consumer_names).where(
+    _name.consumer_uuid.in_(bindparam("consumers", expanding=True))
+)
+
+
+def consumer_named(tx: Tx, project_id: str, name: str) -> ConsumerUUID | None:
+    """The consumer with a name; None if there is none."""
+    for uuid, its_name, its_project in tx.rows(_BY_NAME, {"project": project_id, "name": name}):
+        # A collation may find another spelling.
+        if (its_name, its_project) == (name, project_id):
+            return ConsumerUUID(uuid)
+    return None
+
+
+def named_consumers(
+    db: Database, names: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], ConsumerUUID]:
+    """The consumers with some names, by project and name."""
+    with db.read() as tx:
+        uuids = {(project, name): consumer_named(tx, project, name) for project, name in names}
+    return {key: uuid for key, uuid in uuids.items() if uuid is not None}
+
+
+def name_changes(
+    tx: Tx,
+    writes: Sequence[ConsumerWrite],
+    stored: Mapping[ConsumerUUID, StoredConsumer],
+    released: Iterable[StoredConsumer],
+    owners: Owners,
+) -> list[Change]:
+    """The writes that give consumers the names of a claim, and take away those that go.
+
+    An INSERT of them violates a unique key if another transaction has taken the name meanwhile.
+
+    Args:
+        stored: the records of the consumers.
+        released: consumers that release everything, and have no write of their own.
+        owners: the result of `ensure_owners` for these writes.
+
+    Raises:
+        ConsumerNameTaken: another consumer of the project has a name, and keeps it.
+    """
+    named = [write for write in writes if write.name is not None and write.allocations]
+    losing = [consumer.uuid for consumer in released if consumer.is_named]
+    losing += [
+        write.uuid
+        for write in writes
+        if (consumer := stored.get(write.uuid)) is not None
+        and consumer.is_named
+        and _loses_name(write, consumer, owners)
+    ]
+    if named:
+        losing += _stale(tx, named, losing, owners)
+    rows = [
+        {
+            "project_id": owners.projects[write.project_id],
+            "name": write.name,
+            "consumer_uuid": write.uuid,
+        }
+        for write in named
+    ]
+    deletions = [Change(_DELETE_NAMES, [{"consumers": chunk}]) for chunk in tx.chunks(losing)]
+    return [*deletions, Change(_INSERT_NAMES, rows)]
+
+
+def _loses_name(write: ConsumerWrite, consumer: StoredConsumer, owners: Owners) -> bool:
+    """Whether a consumer with a name loses it with a write, or gets another."""
+    if not write.allocations or write.name is not None:
+        return True
+    return owners.projects[write.project_id] != consumer.project_id
+
+
+def _stale(
+    tx: Tx, named: Sequence[ConsumerWrite], losing: Sequence[ConsumerUUID], owners: Owners
+) -> list[ConsumerUUID]:
+    """Check that names are free; return the consumers that have one of them and are gone.
+
+    Raises:
+        ConsumerNameTaken: one is not.
+    """
+    wanted: dict[tuple[int, str | None], ConsumerWrite] = {}
+    for write in named:
+        first = wanted.setdefault((owners.projects[write.project_id], write.name), write)
+        if first is not write:
+            raise ConsumerNameTaken(write.project_id, str(write.name), first.uuid)
+    stale = []
+    for chunk in tx.chunks(named):
+        parameters = {
+            "projects": sorted({owners.projects[write.project_id] for write in chunk}),
+            "names": sorted({str(write.name) for write in chunk}),
+        }
+        for project, name, uuid, consumer_id in tx.rows(_TAKEN, parameters):
+            taking = wanted.get((project, name))
+            if taking is None or uuid in losing:
+                continue
+            if consumer_id is not None:
+                raise ConsumerNameTaken(taking.project_id, name, uuid)
+            stale.append(uuid)
+    return stale

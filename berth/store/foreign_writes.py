@@ -25,7 +25,6 @@ from berth.model.ids import ProviderId, ProviderUUID
 from berth.store.engine.database import CommitFirst, Database
 from berth.store.engine.tables import (
     berth_usages,
-    berth_writer,
     inventories,
     resource_classes,
     resource_providers,
@@ -36,12 +35,7 @@ from berth.store.usage_counts import Stale, lock_providers, recount_providers
 
 LOG = logging.getLogger(__name__)
 
-_rp, _inv, _usage, _writer = (
-    resource_providers.c,
-    inventories.c,
-    berth_usages.c,
-    berth_writer.c,
-)
+_rp, _inv, _usage = resource_providers.c, inventories.c, berth_usages.c
 
 
 #: Skips providers with neither inventories nor usages: nothing can be wrong.
@@ -59,7 +53,6 @@ _MOVED: Final = (
     .group_by(_rp.id, _rp.uuid, _rp.name, _rp.generation)
     .having(func.coalesce(func.max(_usage.generation), -1) != func.coalesce(_rp.generation, -1))
 )
-_OLDER_BERTHS: Final = select(func.count()).where(_writer.kept_seq != _writer.seq)
 _CLASS_NAMES: Final = select(resource_classes.c.id, resource_classes.c.name)
 
 
@@ -77,7 +70,6 @@ class TakenOver(NamedTuple):
     Attributes:
         left_at: the generation that berth last wrote; None: none of its usages has one.
         sums: by resource class, the stored and the computed usage; None if there is no such usage.
-        by_older_berth: whether an older release of berth that still runs may have written it.
     """
 
     uuid: str
@@ -85,7 +77,6 @@ class TakenOver(NamedTuple):
     generation: int
     left_at: int | None
     sums: dict[str, tuple[int | None, int | None]]
-    by_older_berth: bool
 
     def sentence(self) -> str:
         """A message that says what happened and what to do."""
@@ -113,15 +104,8 @@ def take_over(db: Database, providers: Collection[int]) -> set[str]:
     """
     taken = db.write(partial(_taken_over, providers=providers))
     for provider in taken:
-        if provider.by_older_berth:
-            LOG.info(
-                "An older release of berth has written resource provider %s; its usage has been "
-                "recounted",
-                provider.uuid,
-            )
-        else:
-            LOG.error("%s", provider.sentence())
-            db.observer.found_foreign_write()
+        LOG.error("%s", provider.sentence())
+        db.observer.found_foreign_write()
     return {provider.uuid for provider in taken}
 
 
@@ -177,10 +161,9 @@ def _taken_over(tx: Tx, providers: Collection[int]) -> list[TakenOver]:
     if not moved:
         return []
     stale = recount_providers(tx, [row[0] for row in moved])
-    by_older_berth = tx.rows(_OLDER_BERTHS, {})[0][0] > 0
     names = dict(tx.rows(_CLASS_NAMES, {}))
     return [
-        TakenOver(uuid, name, generation, left_at, _sums_of(number, stale, names), by_older_berth)
+        TakenOver(uuid, name, generation, left_at, _sums_of(number, stale, names))
         for number, uuid, name, generation, left_at in moved
     ]
 

@@ -14,7 +14,7 @@ from berth.model.errors import LostRace, ProviderGenerationConflict
 from berth.model.ids import Generation, ProviderId
 from berth.store.engine.expressions import rewritten
 from berth.store.engine.tables import berth_usages, inventories, resource_providers
-from berth.store.engine.transaction import Change, Tx
+from berth.store.engine.transaction import Change, Tx, writes_all
 from berth.store.foreign_writes import ForeignWrite
 from berth.store.lookups import ProviderRow
 
@@ -128,19 +128,11 @@ def bumping(tx: Tx, bumps: Sequence[Bump]) -> Change:
     Args:
         bumps: in the order of the providers' ids.
     """
-
-    def check(counts: Sequence[int]) -> None:
-        if sum(counts) != len(bumps):
-            raise LostRace("a resource provider")
-
-    return Change(
-        _BUMP,
-        [
-            {"provider": bump.provider, "seen": bump.seen, "steps": bump.steps, "now": tx.now}
-            for bump in bumps
-        ],
-        check,
-    )
+    rows = [
+        {"provider": bump.provider, "seen": bump.seen, "steps": bump.steps, "now": tx.now}
+        for bump in bumps
+    ]
+    return Change(_BUMP, rows, writes_all(len(rows), LostRace, "a resource provider"))
 
 
 def _keeping(tx: Tx, bumps: Sequence[Bump]) -> Change:
@@ -171,10 +163,6 @@ def pinning(tx: Tx, provider: ProviderRow) -> Change:
     For changes that leave the generation alone, but must exclude concurrent changes of the
     provider. It raises LostRace if another request changed or deleted it since it was read.
     """
-
-    def check(counts: Sequence[int]) -> None:
-        if sum(counts) != 1:
-            raise LostRace(f"resource provider {provider.uuid}")
-
     tx.touched.add(provider.id)
-    return Change(_PIN, [{"provider": provider.id, "seen": provider.generation}], check)
+    row = {"provider": provider.id, "seen": provider.generation}
+    return Change(_PIN, [row], writes_all(1, LostRace, f"resource provider {provider.uuid}"))

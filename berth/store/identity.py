@@ -34,11 +34,20 @@ _REWRITE: Final = (
 )
 
 
+def read_fact(tx: Tx, key: str) -> str | None:
+    """A fact about the database; None if it is not recorded."""
+    return next((value for (value,) in tx.rows(_READ, {"key": key})), None)
+
+
+def remove_fact(tx: Tx, key: str) -> None:
+    """Forget a fact."""
+    tx.change(_REMOVE, {"key": key})
+
+
 def read_identity(tx: Tx) -> bytes:
     """The identity of the database."""
-    for (value,) in tx.rows(_READ, {"key": IDENTITY_KEY}):
-        with suppress(ValueError):
-            return bytes.fromhex(value)
+    with suppress(ValueError):
+        return bytes.fromhex(read_fact(tx, IDENTITY_KEY) or NO_IDENTITY.hex())
     return NO_IDENTITY
 
 
@@ -65,6 +74,6 @@ def renew_identity(db: Database) -> None:
 
 def write_new_identity(tx: Tx) -> None:
     """As `renew_identity`, in a transaction."""
-    tx.change(_REMOVE, {"key": IDENTITY_KEY})
+    remove_fact(tx, IDENTITY_KEY)
     tx.change(_INSERT, {"key": IDENTITY_KEY, "value": secrets.token_hex(IDENTITY_BYTES)})
     tx.names_touched = True

@@ -9,13 +9,10 @@ refresh.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
-    Column,
     ColumnElement,
     Integer,
     Select,
@@ -28,11 +25,9 @@ from sqlalchemy import (
     select,
 )
 
-from berth.model.drain import Drain, DrainId, DrainName
-from berth.model.flavor import Flavor, FlavorName
-from berth.model.ids import AggregateId, AggregateUUID, ClassId, ProviderId, TraitId
+from berth.model.ids import AggregateId, ClassId, ProviderId, TraitId
+from berth.model.named import DrainId, NamedRecords
 from berth.model.standard import STANDARD_CLASS_IDS
-from berth.store.drains import all_drains
 from berth.store.engine import journal
 from berth.store.engine.expressions import epoch_seconds
 from berth.store.engine.prepared import Parameters
@@ -51,9 +46,8 @@ from berth.store.engine.tables import (
     traits,
 )
 from berth.store.engine.transaction import Tx
-from berth.store.flavors import all_flavors
 from berth.store.identity import read_identity
-from berth.store.labels import all_labels
+from berth.store.named import all_records
 
 #: Instead of a time, if the database has none.
 NO_TIME: Final = -1
@@ -66,18 +60,9 @@ NAMES_CHANGED: Final = ProviderId(journal.NAMES)
 _NO_ROOT_BEYOND: Final = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Portions:
-    """How much to read at a time; tests use small values, to cross the boundaries."""
-
-    #: Values in one IN list; engines limit the number of parameters of a statement.
-    in_list_max: int = 500
-    #: Providers in one part of a full load, roughly: enough for array operations. Besides its
-    #: result, a load keeps only the rows of one part in memory.
-    part_providers: int = 16384
-
-
-USUAL: Final = Portions()
+#: Providers in one part of a full load, roughly: enough for array operations. Besides its result, a
+#: load keeps only the rows of one part in memory. Tests use small values, to cross the boundaries.
+PART_PROVIDERS: Final = 16384
 
 
 class WriterHead(NamedTuple):
@@ -103,23 +88,19 @@ class Changes(NamedTuple):
 
 
 class Names(NamedTuple):
-    """The deployment's resource classes, traits, labels, flavors and drains, and what names the
-    database itself.
+    """The deployment's resource classes, traits and named records, and what names the database
+    itself.
 
     Attributes:
         classes, traits: name -> id.
         trait_times: when each trait was created, or changed since.
-        labels: of every aggregate that has some.
-        flavors, drains: all of them, by name.
         identity: of the database.
     """
 
     classes: dict[str, ClassId]
     traits: dict[str, TraitId]
     trait_times: dict[TraitId, int]
-    labels: dict[AggregateUUID, dict[str, str]]
-    flavors: dict[FlavorName, Flavor]
-    drains: dict[DrainName, Drain]
+    records: NamedRecords
     identity: bytes
 
 
@@ -256,6 +237,9 @@ def _tree_queries(trees: ColumnElement[bool]) -> _TreeQueries:
 
 
 _root: Final = resource_providers.c.root_provider_id
+_ROOTS_OF: Final = select(_root).where(
+    resource_providers.c.id.in_(bindparam("providers", expanding=True))
+)
 _OF_ROOTS: Final = _tree_queries(_root.in_(bindparam("roots", expanding=True)))
 _OF_ROOT_RANGE: Final = _tree_queries(
     and_(_root > bindparam("after"), _root <= bindparam("upto", type_=BigInteger))
@@ -287,12 +271,10 @@ def journal_since(tx: Tx, applied: Mapping[int, int]) -> Changes:
     return Changes(wholly, reused - wholly, names_changed)
 
 
-def states_of(
-    tx: Tx, providers: Collection[ProviderId], portions: Portions = USUAL
-) -> dict[ProviderId, ProviderState]:
+def states_of(tx: Tx, providers: Collection[ProviderId]) -> dict[ProviderId, ProviderState]:
     """What a claim changes, for those of the providers that exist."""
     states: dict[ProviderId, ProviderState] = {}
-    for chunk in _chunks(list(providers), portions):
+    for chunk in tx.chunks(providers):
         for provider, generation, modified, class_id, used in tx.rows(
             _STATES, {"providers": chunk}
         ):
@@ -303,58 +285,46 @@ def states_of(
 
 
 def names(tx: Tx) -> Names:
-    """All resource classes, traits, labels, flavors and drains, and the database's identity."""
+    """All resource classes, traits and named records, and the database's identity."""
     rows = tx.rows(_TRAITS, {})
     return Names(
         # Standard classes always exist, with the same ids in every database.
         {**dict(tx.rows(_CLASSES, {})), **STANDARD_CLASS_IDS},
         {name: number for name, number, _ in rows},
         {number: modified for _, number, modified in rows},
-        all_labels(tx),
-        all_flavors(tx),
-        all_drains(tx),
+        all_records(tx),
         read_identity(tx),
     )
 
 
-def roots_of(
-    tx: Tx, providers: Collection[ProviderId], portions: Portions = USUAL
-) -> set[ProviderId]:
+def roots_of(tx: Tx, providers: Collection[ProviderId]) -> set[ProviderId]:
     """The roots of those of the providers that exist."""
-    rp = resource_providers.c
     return {
         root
-        for part in _parts(rp.id, providers, portions)
-        for (root,) in tx.rows_once(select(rp.root_provider_id).where(*part))
+        for chunk in tx.chunks(sorted(providers))
+        for (root,) in tx.rows(_ROOTS_OF, {"providers": chunk})
         if root is not None
     }
 
 
-def fleet_rows(
-    tx: Tx,
-    roots: Collection[ProviderId],
-    portions: Portions = USUAL,
-    *,
-    with_drains: bool = True,
-) -> FleetRows:
+def fleet_rows(tx: Tx, roots: Collection[ProviderId], *, with_drains: bool = True) -> FleetRows:
     """The trees of some roots; four queries for each chunk of roots, and one for drains.
 
     Args:
         with_drains: False if there are no drains.
     """
-    rows = FleetRows([], [], [], [], [])
-    for chunk in _chunks(sorted(roots), portions):
-        part = _tree_rows(tx, _OF_ROOTS, {"roots": chunk}, with_drains=with_drains)
-        rows.providers.extend(part.providers)
-        rows.inventories.extend(part.inventories)
-        rows.traits.extend(part.traits)
-        rows.aggregates.extend(part.aggregates)
-        rows.drained.extend(part.drained)
-    return rows
+    rows: list[list[Any]] = [[] for _ in FleetRows._fields]
+    for chunk in tx.chunks(sorted(roots)):
+        part: Sequence[list[Any]] = _tree_rows(
+            tx, _OF_ROOTS, {"roots": chunk}, with_drains=with_drains
+        )
+        for of_all, of_part in zip(rows, part, strict=True):
+            of_all.extend(of_part)
+    return FleetRows._make(rows)
 
 
 def fleet_parts(
-    tx: Tx, portions: Portions = USUAL, *, with_drains: bool = True
+    tx: Tx, part_providers: int = PART_PROVIDERS, *, with_drains: bool = True
 ) -> Iterator[FleetRows]:
     """All trees, in parts of some thousand providers; five queries for each part, and one for
     drains. The first part are the providers that have no root.
@@ -365,9 +335,7 @@ def fleet_parts(
     yield FleetRows(tx.rows(_OF_NO_ROOT, {}), [], [], [], [])
     after, more = -1, True
     while more:
-        last_roots = tx.rows(
-            _LAST_ROOT_OF_PART, {"after": after, "skipped": portions.part_providers - 1}
-        )
+        last_roots = tx.rows(_LAST_ROOT_OF_PART, {"after": after, "skipped": part_providers - 1})
         upto = last_roots[0][0] if last_roots else _NO_ROOT_BEYOND
         yield _tree_rows(
             tx, _OF_ROOT_RANGE, {"after": after, "upto": upto}, with_drains=with_drains
@@ -381,20 +349,3 @@ def _tree_rows(
     *always, drained = queries
     rows = [tx.rows(query, parameters) for query in always]
     return FleetRows._make([*rows, tx.rows(drained, parameters) if with_drains else []])
-
-
-def _parts(
-    column: Column[int], wanted: Collection[int] | None, portions: Portions
-) -> Iterator[tuple[ColumnElement[bool], ...]]:
-    """WHERE clauses that together restrict a column to some values; one empty one for "all"."""
-    if wanted is None:
-        yield ()
-        return
-    for chunk in _chunks(sorted(wanted), portions):
-        yield (column.in_(chunk),)
-
-
-def _chunks(values: Sequence[Any], portions: Portions) -> Iterator[list[Any]]:
-    pending = iter(values)
-    while chunk := list(islice(pending, portions.in_list_max)):
-        yield chunk

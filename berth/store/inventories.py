@@ -8,11 +8,10 @@ is the guard against deleting an inventory that has allocations.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import bindparam, delete, func, insert, select, update
-from sqlalchemy.exc import IntegrityError
 
 from berth.model.errors import (
     InventoryExists,
@@ -37,7 +36,8 @@ from berth.store.engine.tables import (
     of_inventory,
     resource_classes,
 )
-from berth.store.engine.transaction import Tx
+from berth.store.engine.transaction import Tx, unless_taken
+from berth.store.engine.write_record import InventoryWrite, WriteRecord
 from berth.store.generations import bump_generation, check_seen
 from berth.store.lookups import class_ids, get_provider_row, missing
 
@@ -47,16 +47,6 @@ class Key(NamedTuple):
 
     provider: ProviderId
     resource_class: ClassId
-
-
-@dataclass(slots=True)
-class ReplacedInventories:
-    """What a write of inventories replaced, for the audit log: see `replaced`.
-
-    It is read by the query that a write needs anyway for the keys.
-    """
-
-    inventories: dict[Key, Inventory] = field(default_factory=dict)
 
 
 _inv = inventories.c
@@ -117,19 +107,15 @@ def create_inventory(
     uuid: ProviderUUID,
     class_name: str,
     inventory: Inventory,
-    *,
-    replaced: ReplacedInventories | None = None,
 ) -> Generation:
     """Add an inventory; return the provider's new generation.
-
-    Args:
-        replaced: gets the provider's inventories as they were.
 
     Raises:
         ProviderNotFound: no provider has this uuid.
         UnknownClassInInventory: no resource class has this name.
         InventoryExists: the provider already has one of this class.
     """
+    _note(db, uuid, {class_name: inventory}, is_whole=False)
 
     def unit(tx: Tx) -> Generation:
         provider = get_provider_row(tx, uuid)
@@ -138,7 +124,7 @@ def create_inventory(
             raise UnknownClassInInventory(uuid, class_name, creating=True)
         generation = bump_generation(tx, provider)
         key = Key(provider.id, class_id)
-        if key in stored_keys(tx, [provider.id], replaced):
+        if key in stored_keys(tx, [provider.id], db.record):
             raise InventoryExists(uuid, class_name)
         put_inventories(tx, {key: inventory}, stored=set(), generations={provider.id: generation})
         return generation
@@ -151,15 +137,10 @@ def replace_inventories(
     uuid: ProviderUUID,
     seen: Generation,
     inventories: Mapping[str, Inventory],
-    *,
-    replaced: ReplacedInventories | None = None,
 ) -> Generation:
     """Replace a provider's inventories, given by resource class name.
 
     An inventory may shrink below its usage. The generation increments even if nothing changes.
-
-    Args:
-        replaced: gets the provider's inventories as they were.
 
     Raises:
         ProviderNotFound: no provider has this uuid.
@@ -167,13 +148,14 @@ def replace_inventories(
         UnknownClassInInventory: a resource class does not exist.
         InventoryInUse: an inventory that would be deleted has allocations.
     """
+    _note(db, uuid, inventories, is_whole=True)
 
     def unit(tx: Tx) -> Generation:
         provider = get_provider_row(tx, uuid)
         check_seen(provider, seen)
         ids = known_classes(tx, dict.fromkeys(inventories, uuid))
         generation = bump_generation(tx, provider)
-        stored = stored_keys(tx, [provider.id], replaced)
+        stored = stored_keys(tx, [provider.id], db.record)
         wanted = {Key(provider.id, ids[name]): value for name, value in inventories.items()}
         remove_or_refuse(tx, uuid, stored - set(wanted))
         put_inventories(tx, wanted, stored=stored, generations={provider.id: generation})
@@ -188,13 +170,8 @@ def update_inventory(
     class_name: str,
     seen: Generation,
     inventory: Inventory,
-    *,
-    replaced: ReplacedInventories | None = None,
 ) -> Generation:
     """Change an existing inventory; return the provider's new generation.
-
-    Args:
-        replaced: gets the provider's inventories as they were.
 
     Raises:
         ProviderNotFound: no provider has this uuid.
@@ -202,6 +179,7 @@ def update_inventory(
         ResourceClassNotFound: no resource class has this name.
         InventoryNotOnProvider: the provider has no inventory of this class.
     """
+    _note(db, uuid, {class_name: inventory}, is_whole=False)
 
     def unit(tx: Tx) -> Generation:
         provider = get_provider_row(tx, uuid)
@@ -211,7 +189,7 @@ def update_inventory(
             raise ResourceClassNotFound(class_name)
         generation = bump_generation(tx, provider)
         key = Key(provider.id, ids[class_name])
-        stored = stored_keys(tx, [provider.id], replaced)
+        stored = stored_keys(tx, [provider.id], db.record)
         if key not in stored:
             raise InventoryNotOnProvider(uuid, class_name)
         put_inventories(tx, {key: inventory}, stored=stored, generations={})
@@ -224,19 +202,15 @@ def delete_inventory(
     db: Database,
     uuid: ProviderUUID,
     class_name: str,
-    *,
-    replaced: ReplacedInventories | None = None,
 ) -> None:
     """Delete one inventory.
-
-    Args:
-        replaced: gets the provider's inventories as they were.
 
     Raises:
         ProviderNotFound: no provider has this uuid.
         InventoryNotFound: it has no such inventory, or there is no such resource class.
         InventoryInUseOnDelete: it has allocations.
     """
+    _note(db, uuid, {class_name: None}, is_whole=False)
 
     def unit(tx: Tx) -> None:
         provider = get_provider_row(tx, uuid)
@@ -244,7 +218,7 @@ def delete_inventory(
         if class_id is None:
             raise InventoryNotFound(uuid, class_name, to_delete=True, class_exists=False)
         key = Key(provider.id, class_id)
-        if key not in stored_keys(tx, [provider.id], replaced):
+        if key not in stored_keys(tx, [provider.id], db.record):
             raise InventoryNotFound(uuid, class_name, to_delete=True)
         bump_generation(tx, provider)
         if remove_unused(tx, [key]):
@@ -256,25 +230,32 @@ def delete_inventory(
 def delete_inventories(
     db: Database,
     uuid: ProviderUUID,
-    *,
-    replaced: ReplacedInventories | None = None,
 ) -> None:
     """Delete all inventories; the generation increments even if there were none.
-
-    Args:
-        replaced: gets the provider's inventories as they were.
 
     Raises:
         ProviderNotFound: no provider has this uuid.
         InventoryInUse: one has allocations.
     """
+    _note(db, uuid, {}, is_whole=True)
 
     def unit(tx: Tx) -> None:
         provider = get_provider_row(tx, uuid)
         bump_generation(tx, provider)
-        remove_or_refuse(tx, uuid, stored_keys(tx, [provider.id], replaced))
+        remove_or_refuse(tx, uuid, stored_keys(tx, [provider.id], db.record))
 
     db.write(unit)
+
+
+def _note(
+    db: Database,
+    uuid: ProviderUUID,
+    inventories: Mapping[str, Inventory | None],
+    *,
+    is_whole: bool,
+) -> None:
+    if db.record is not None:
+        db.record.inventory_writes = (InventoryWrite(uuid, inventories, is_whole),)
 
 
 # --- Parts of a transaction, shared with the reshaper --------------------------------------------
@@ -293,20 +274,21 @@ def known_classes(tx: Tx, wanted: Mapping[str, ProviderUUID]) -> dict[str, Class
 
 
 def stored_keys(
-    tx: Tx, providers: Iterable[ProviderId], replaced: ReplacedInventories | None = None
+    tx: Tx, providers: Iterable[ProviderId], record: WriteRecord | None = None
 ) -> set[Key]:
     """The keys of all inventories of some providers.
 
     Args:
-        replaced: gets the inventories too.
+        record: gets the inventories too, which the same query reads.
     """
-    if replaced is not None:
-        replaced.inventories = {
+    if record is not None:
+        stored = {
             Key(provider, class_id): Inventory(*values)
             for chunk in tx.chunks(providers)
             for provider, class_id, *values in tx.rows(_STORED, {"providers": chunk})
         }
-        return set(replaced.inventories)
+        record.inventories = dict(stored.items())
+        return set(stored)
     return {
         Key(*row) for chunk in tx.chunks(providers) for row in tx.rows(_KEYS, {"providers": chunk})
     }
@@ -410,14 +392,10 @@ def _insert_inventories(
         }
         for key in added
     ]
-    try:
+    usages = [{**key._asdict(), "generation": generations[key.provider]} for key in added]
+    with unless_taken("an inventory"):
         tx.change(_INSERT, rows)
-        tx.change(
-            _INSERT_USAGE,
-            [{**key._asdict(), "generation": generations[key.provider]} for key in added],
-        )
-    except IntegrityError as error:
-        raise LostRace("an inventory") from error
+        tx.change(_INSERT_USAGE, usages)
 
 
 def _in_use(tx: Tx, keys: Collection[Key]) -> list[Key]:

@@ -14,9 +14,15 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import bindparam, or_, select
 
-from berth.model.errors import BerthError, ConsumerRace, DatabaseUnavailable, LostRace
+from berth.model.errors import (
+    BerthError,
+    ConsumerRace,
+    DatabaseUnavailable,
+    LostRace,
+    OutcomeUnknown,
+)
 from berth.model.ids import ConsumerUUID
-from berth.store.claim_reads import ClaimFacts, read_release_facts
+from berth.store.claim_reads import ClaimFacts, holdings, read_release_facts
 from berth.store.claims import release
 from berth.store.engine.database import Database
 from berth.store.engine.tables import (
@@ -27,8 +33,8 @@ from berth.store.engine.tables import (
     resource_providers,
 )
 from berth.store.engine.transaction import Tx
+from berth.store.engine.write_record import Holdings
 from berth.store.leases import LEASE_COLUMNS, Lease, deletion_as_seen
-from berth.store.replaced import ReplacedAllocations
 
 #: Leases that are read at once, and those whose consumers are released in one commit.
 _READ_MAX: Final = 1000
@@ -78,22 +84,19 @@ class Expired(NamedTuple):
     hosts: tuple[str, ...]
 
 
-def sweep(db: Database, *, replaced: ReplacedAllocations | None = None) -> Iterator[list[Expired]]:
+def sweep(db: Database) -> Iterator[list[Expired]]:
     """Release the consumers whose leases have expired by now; those of each commit in turn.
 
     A lease that cannot be swept, because other requests are faster each time, is left to the next
-    sweep.
-
-    Args:
-        replaced: gets what the consumers of each commit had, in time for that commit's turn, or
-            for the error that ends the sweep.
+    sweep. The record has what the consumers of a commit had in time for that commit's turn, or for
+    the error that ends the sweep.
 
     Raises:
         DatabaseUnavailable: the database cannot be read or written.
     """
     for due in _due(db):
         for begin in range(0, len(due), _RELEASED_MAX):
-            for expired in _released(db, due[begin : begin + _RELEASED_MAX], replaced):
+            for expired in _released(db, due[begin : begin + _RELEASED_MAX]):
                 if expired:
                     db.observer.expired(len(expired))
                     yield expired
@@ -112,12 +115,10 @@ def _due(db: Database) -> Iterator[list[Lease]]:
         *_, (_, after, _, after_id) = rows
 
 
-def _released(
-    db: Database, due: Sequence[Lease], replaced: ReplacedAllocations | None
-) -> Iterator[list[Expired]]:
+def _released(db: Database, due: Sequence[Lease]) -> Iterator[list[Expired]]:
     """Release the consumers of some leases in one commit; if that fails, each in its own."""
     try:
-        yield _expire(db, due, replaced)
+        yield _expire(db, due)
         return
     except DatabaseUnavailable:
         raise
@@ -125,48 +126,58 @@ def _released(
         if len(due) == 1:
             return
     for lease in due:
-        yield from _released(db, [lease], replaced)
+        yield from _released(db, [lease])
 
 
-def _expire(
-    db: Database, due: Sequence[Lease], replaced: ReplacedAllocations | None
-) -> list[Expired]:
+def _expire(db: Database, due: Sequence[Lease]) -> list[Expired]:
     """Release the consumers of some leases that are as they were read, and delete these.
 
     Raises:
         LostRace: other requests were faster each time.
     """
 
+    former = Holdings()
+
     def unit(tx: Tx) -> list[Expired]:
+        nonlocal former
         try:
-            return _expired(tx, due, replaced)
+            expired, former = _expired(tx, due, is_recorded=db.record is not None)
         except ConsumerRace as error:
             raise LostRace("a consumer whose lease has expired") from error
+        return expired
 
-    return db.write(unit)
+    try:
+        expired = db.write(unit)
+    except OutcomeUnknown:
+        _record(db, former)
+        raise
+    _record(db, former)
+    return expired
 
 
-def _expired(tx: Tx, due: Sequence[Lease], replaced: ReplacedAllocations | None) -> list[Expired]:
-    is_asked = replaced is not None
-    if replaced is not None:
-        replaced.clear()
+def _record(db: Database, former: Holdings) -> None:
+    if db.record is not None and former.holders:
+        db.record.release_more(former)
+
+
+def _expired(tx: Tx, due: Sequence[Lease], *, is_recorded: bool) -> tuple[list[Expired], Holdings]:
+    """The consumers that were released, and what they had, if that is recorded."""
     unchanged = _present(tx, [lease.consumer for lease in due]).intersection(due)
     if not unchanged:
-        return []
+        return [], Holdings()
     uuids = sorted(lease.consumer for lease in unchanged)
-    facts = read_release_facts(tx, uuids, with_holders=is_asked)
+    facts = read_release_facts(tx, uuids, with_holders=is_recorded)
     counting = sorted(lease for lease in unchanged if _counts(lease, facts))
     consumers_ = [lease.consumer for lease in counting]
     if len(counting) < len(unchanged):
         tx.change_all([deletion_as_seen(sorted(unchanged.difference(counting)))])
-        facts = read_release_facts(tx, consumers_, with_holders=is_asked)
+        facts = read_release_facts(tx, consumers_, with_holders=is_recorded)
     if not counting:
-        return []
-    if replaced is not None:
-        replaced.note(facts, set(consumers_))
+        return [], Holdings()
+    former = holdings(facts, set(consumers_)) if is_recorded else Holdings()
     expired = _places(tx, consumers_)
     release(tx, facts, expired=counting)
-    return expired
+    return expired, former
 
 
 def _counts(lease: Lease, facts: ClaimFacts) -> bool:

@@ -27,7 +27,6 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.exc import IntegrityError
 
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import LostRace
@@ -43,7 +42,7 @@ from berth.store.engine.tables import (
     projects,
     users,
 )
-from berth.store.engine.transaction import Change, Tx
+from berth.store.engine.transaction import Change, Tx, unless_taken, writes_all
 
 #: Leases in a page of a list.
 PAGE: Final = 500
@@ -119,19 +118,19 @@ _INSERT: Final = insert(berth_leases).from_select(
 _INSERT_AS_SEEN: Final = insert(berth_leases).from_select(
     _COLUMNS,
     _NEW.where(
-        _consumer.id == bindparam("consumer_id"), _consumer.generation == bindparam("generation")
+        _consumer.id == bindparam("of_consumer"), _consumer.generation == bindparam("generation")
     ),
 )
 _RENEW: Final = (
     update(berth_leases)
     .where(_AS_SEEN)
     .values(
-        consumer_id=bindparam("new_consumer_id"),
+        consumer_id=bindparam("of_consumer"),
         # Not a parameter: another program may have written it in another form.
         consumer_created_at=select(_consumer.created_at)
         .where(_consumer.uuid == _lease.consumer_uuid)
         .scalar_subquery(),
-        consumer_generation=bindparam("new_generation"),
+        consumer_generation=bindparam("generation"),
         expires_at=_NEW_EXPIRY,
         renewals=_lease.renewals + 1,
     )
@@ -198,15 +197,11 @@ def pages_of_leases(
     The transaction is open until the last page has been taken.
     """
     query = _NEXT if project_id is None else _NEXT_OF_PROJECT
-    after = ""
     with db.read() as tx:
-        while rows := tx.rows(query, {"after": after, "count": page, "project": project_id}):
+        for rows in tx.pages(query, {"project": project_id}, page):
             leases = map(ListedLease._make, rows)
             # A collation may find another project.
             yield [each for each in leases if project_id in (None, each.project_id)]
-            if len(rows) < page:
-                return
-            after = rows[-1][0]
 
 
 def count_leases(db: Database) -> int:
@@ -223,6 +218,8 @@ def put_lease(db: Database, consumer: ConsumerUUID, seconds: int) -> ListedLease
     Returns:
         None if the consumer holds nothing.
     """
+    if db.record is not None:
+        db.record.wanted["seconds"] = seconds
     expires_at = expiry(db, seconds)
 
     def unit(tx: Tx) -> ListedLease | None:
@@ -245,7 +242,7 @@ def delete_lease(db: Database, consumer: ConsumerUUID) -> bool:
         tx.consumers += (consumer,)
         for _, _, counts, *row in tx.rows(_HOLDER, {"consumer": consumer}):
             if row[0] is not None:
-                _delete_as_seen(tx, Lease(*row))
+                tx.change_all([deletion_as_seen([Lease(*row)])])
                 attempts.append(bool(counts))
 
     db.write(unit)
@@ -296,16 +293,8 @@ def lease_changes(
 
 def deletion_as_seen(leases: Sequence[Lease]) -> Change:
     """The deletion of leases; it raises LostRace if one is not as it was read."""
-
-    def check(counts: Sequence[int]) -> None:
-        if sum(counts) != len(leases):
-            raise LostRace("a lease")
-
-    return Change(_DELETE_AS_SEEN, [_seen(lease) for lease in leases], check)
-
-
-def _delete_as_seen(tx: Tx, lease: Lease) -> None:
-    tx.change_all([deletion_as_seen([lease])])
+    rows = [_seen(lease) for lease in leases]
+    return Change(_DELETE_AS_SEEN, rows, writes_all(len(rows), LostRace, "a lease"))
 
 
 def _lease_of(rows: Iterable[Sequence[Any]], consumer: ConsumerUUID) -> ListedLease | None:
@@ -324,31 +313,20 @@ def _write(
     Raises:
         LostRace: another request changed the lease or the consumer since they were read.
     """
+    values = {
+        "of_consumer": consumer_id,
+        "generation": generation,
+        "new_expires_at": expires_at,
+        **({} if lease is None else _seen(lease)),
+    }
     if lease is None:
-        written = _inserted(tx, consumer_id, generation, expires_at)
+        # RACE tests/store/test_lease_races.py: another request may give it a lease meanwhile.
+        with unless_taken("a lease"):
+            written = tx.change(_INSERT_AS_SEEN, values)
     else:
-        values = {
-            **_seen(lease),
-            "new_consumer_id": consumer_id,
-            "new_generation": generation,
-            "new_expires_at": expires_at,
-        }
         written = tx.change(_RENEW, values)
     if written != 1:
         raise LostRace("a lease")
-
-
-def _inserted(tx: Tx, consumer_id: int, generation: Generation, expires_at: datetime) -> int:
-    values = {
-        "consumer_id": consumer_id,
-        "generation": generation,
-        "new_expires_at": expires_at,
-    }
-    try:
-        return tx.change(_INSERT_AS_SEEN, values)
-    except IntegrityError as error:
-        # RACE tests/store/test_lease_races.py: another request has given it a lease meanwhile.
-        raise LostRace("a lease") from error
 
 
 def _seen(lease: Lease) -> dict[str, Any]:

@@ -8,25 +8,28 @@ exactly, whatever the database's collation treats as equal.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import Final, NamedTuple
 
 from sqlalchemy import Select, Table, bindparam, select
 
 from berth.model.errors import ProviderNotFound
-from berth.model.ids import (
-    ClassId,
-    Generation,
-    ProviderId,
-    ProviderUUID,
-    TraitId,
-)
+from berth.model.ids import ClassId, Generation, ProviderId, ProviderUUID, TraitId
 from berth.model.standard import STANDARD_CLASS_IDS
-from berth.store.engine.tables import (
-    resource_classes,
-    resource_providers,
-    traits,
-)
+from berth.store.engine.tables import resource_classes, resource_providers, traits
 from berth.store.engine.transaction import Tx
+
+
+class NameList(NamedTuple):
+    """Some names, and when the newest of them was created or changed; None if there are none."""
+
+    names: list[str]
+    last_modified: datetime | None
+
+
+def newest(times: Iterable[datetime | None]) -> datetime | None:
+    """The newest of some times, of which OpenStack Placement may have left some out."""
+    return max((time for time in times if time is not None), default=None)
 
 
 class ProviderRow(NamedTuple):

@@ -124,7 +124,7 @@ def recorded(
                 "host_uuid": placement.host,
                 "mappings": json.dumps(placement.mappings),
                 "created_at": tx.now,
-                "request": _of_call(placement) if placement.request else None,
+                "request": placement.request or None,
             }
             for write in writes
             if (placement := placed.get(write.uuid)) is not None
@@ -151,8 +151,9 @@ def standings(db: Database, uuids: Collection[ConsumerUUID]) -> dict[ConsumerUUI
                 if each and each.allocations and _digest_of(each.allocations) == of_allocations:
                     # One that is no JSON counts as if there were none.
                     with suppress(ValueError):
-                        placed = Placement(digest, host, json.loads(mappings))
-                        each.placement = placed._replace(request=_request_of(placed, request))
+                        each.placement = Placement(
+                            digest, host, json.loads(mappings), request or ""
+                        )
     return standing
 
 
@@ -168,19 +169,6 @@ def _add(
         # COMPAT another program may leave an allocation of a class that is gone.
         standing.allocations.setdefault(provider, {})[resource_class or str(class_id)] = used
         standing.used[provider_id, class_id] = used
-
-
-def _of_call(placement: Placement) -> str:
-    """A request as it is stored: with the digest of its call, because the previous release, which
-    replaces a placement, leaves the column as it is."""
-    return f'{{"call": "{placement.digest}", "request": {placement.request}}}'
-
-
-def _request_of(placement: Placement, stored: str | None) -> str:
-    """The request of a placement; "" if there is none, or only that of an earlier call."""
-    begin = _of_call(placement)[:-1]
-    is_own = stored is not None and stored.startswith(begin) and stored.endswith("}")
-    return stored[len(begin) : -1] if stored is not None and is_own else ""
 
 
 def _digest_of(amounts: Amounts) -> str:

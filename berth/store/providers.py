@@ -3,18 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
-from sqlalchemy import (
-    Integer,
-    bindparam,
-    delete,
-    func,
-    insert,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import Integer, bindparam, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from berth.model.errors import (
@@ -30,8 +21,8 @@ from berth.model.errors import (
 )
 from berth.model.ids import Generation, ProviderId, ProviderUUID
 from berth.model.provider import Provider
-from berth.model.sentinels import UNSET, Sentinel
-from berth.model.tree import check_move, subtree
+from berth.model.provider_trees import check_move, subtree
+from berth.model.shown import UNSET, Sometimes
 from berth.store.engine.database import Database
 from berth.store.engine.expressions import rewritten
 from berth.store.engine.tables import (
@@ -43,7 +34,8 @@ from berth.store.engine.tables import (
     resource_provider_traits,
     resource_providers,
 )
-from berth.store.engine.transaction import Tx
+from berth.store.engine.transaction import Tx, unless_taken
+from berth.store.engine.write_record import NewProvider
 from berth.store.lookups import ProviderRow, get_provider_row
 
 _rp = resource_providers.c
@@ -68,9 +60,15 @@ def create_provider(
         ParentIsSelf, ParentNotFound: it cannot have this parent.
         DuplicateProviderUUID, DuplicateProviderName: taken; the uuid is checked first.
     """
+    if db.record is not None:
+        db.record.providers[uuid] = NewProvider(name, parent_uuid)
 
     def unit(tx: Tx) -> Provider:
-        parent = None if parent_uuid is None else _new_parent(tx, uuid, parent_uuid, name)
+        parent = None
+        if parent_uuid == uuid:
+            raise ParentIsSelf(uuid, parent_uuid, new_name=name)
+        if parent_uuid is not None:
+            _pin_place(tx, parent := _get_parent(tx, uuid, parent_uuid, name))
         _check_unique(tx, uuid=uuid, name=name)
         number = _insert_provider(tx, uuid, name, parent)
         tx.touched.add(number)
@@ -86,7 +84,7 @@ def update_provider(
     uuid: ProviderUUID,
     *,
     name: str,
-    parent_uuid: ProviderUUID | Literal[Sentinel.UNSET] | None,
+    parent_uuid: Sometimes[ProviderUUID | None],
     may_reparent: bool,
 ) -> Provider:
     """Rename a provider, and move it with its subtree; UNSET keeps its parent.
@@ -99,6 +97,11 @@ def update_provider(
             parent.
         DuplicateProviderName: another provider has this name.
     """
+    if (record := db.record) is not None:
+        record.wanted["name"] = name
+        if parent_uuid is not UNSET:
+            record.wanted["parent_provider_uuid"] = parent_uuid
+            record.providers |= {} if parent_uuid is None else {parent_uuid: None}
 
     def unit(tx: Tx) -> Provider:
         before = _get_provider(tx, uuid)
@@ -132,8 +135,10 @@ def remove_provider(tx: Tx, provider: ProviderRow) -> None:
         LostRace: another request changed it since it was read.
     """
     uuid = provider.uuid
-    _check_childless(tx, provider.id, uuid)
-    _check_unused(tx, provider.id, uuid)
+    if tx.rows(_A_CHILD, {"provider": provider.id}):
+        raise ProviderHasChildren(uuid)
+    if tx.rows(_AN_ALLOCATION, {"provider": provider.id}):
+        raise ProviderInUse(uuid)
     # The generation is the guard against claims. The NULL allows the deletion of a row that
     # refers to itself as its root.
     unrooted = tx.change(_UNROOT, {"provider": provider.id, "seen": provider.generation})
@@ -184,7 +189,7 @@ def _get_provider(tx: Tx, uuid: ProviderUUID) -> Provider:
 
 # --- Writing -------------------------------------------------------------------------------------
 
-_OF_PROVIDER: Final = _rp.id == bindparam("provider")
+OF_PROVIDER: Final = _rp.id == bindparam("provider")
 _root_by_uuid: Final = (
     select(_root.c.id).where(_root.c.uuid == bindparam("root_uuid")).scalar_subquery()
 )
@@ -194,7 +199,7 @@ _TAKEN: Final = select(_rp.uuid).where(
 )
 _PIN_PLACE: Final = (
     update(resource_providers)
-    .where(_OF_PROVIDER, _rp.root_provider_id == _root_by_uuid)
+    .where(OF_PROVIDER, _rp.root_provider_id == _root_by_uuid)
     .values(root_provider_id=_rp.root_provider_id, updated_at=rewritten(_rp.updated_at))
 )
 _INSERT_ROOT: Final = insert(resource_providers).values(
@@ -203,19 +208,19 @@ _INSERT_ROOT: Final = insert(resource_providers).values(
 _INSERT_CHILD: Final = _INSERT_ROOT.values(
     parent_provider_id=bindparam("parent"), root_provider_id=_root_by_uuid
 )
-_OWN_ROOT: Final = update(resource_providers).where(_OF_PROVIDER).values(root_provider_id=_rp.id)
+_OWN_ROOT: Final = update(resource_providers).where(OF_PROVIDER).values(root_provider_id=_rp.id)
 _OTHERS_OF_NAME: Final = select(_rp.id).where(
     _rp.name == bindparam("new"), _rp.id != bindparam("provider")
 )
-_RENAME: Final = (
+RENAME: Final = (
     update(resource_providers)
-    .where(_OF_PROVIDER)
+    .where(OF_PROVIDER)
     .values(name=bindparam("new"), updated_at=bindparam("now"))
 )
 _PLACE: Final = (
     update(resource_providers)
     .where(
-        _OF_PROVIDER,
+        OF_PROVIDER,
         _rp.parent_provider_id.is_not_distinct_from(bindparam("old_parent", type_=Integer)),
     )
     .values(parent_provider_id=bindparam("new_parent"))
@@ -231,7 +236,7 @@ _REROOT: Final = (
 _TREE: Final = select(_rp.id, _rp.parent_provider_id).where(
     _rp.root_provider_id == bindparam("root")
 )
-_ROOT_OF: Final = select(_rp.root_provider_id).where(_OF_PROVIDER)
+_ROOT_OF: Final = select(_rp.root_provider_id).where(OF_PROVIDER)
 _A_CHILD: Final = select(_rp.id).where(_rp.parent_provider_id == bindparam("provider")).limit(1)
 _AN_ALLOCATION: Final = (
     select(allocations.c.id)
@@ -240,7 +245,7 @@ _AN_ALLOCATION: Final = (
 )
 _UNROOT: Final = (
     update(resource_providers)
-    .where(_OF_PROVIDER, _rp.generation == bindparam("seen"))
+    .where(OF_PROVIDER, _rp.generation == bindparam("seen"))
     .values(root_provider_id=None)
 )
 _DELETE_PARTS: Final = (
@@ -255,7 +260,7 @@ _DELETE_PARTS: Final = (
     ),
     delete(berth_drained).where(berth_drained.c.provider_id == bindparam("provider")),
 )
-_DELETE: Final = delete(resource_providers).where(_OF_PROVIDER)
+_DELETE: Final = delete(resource_providers).where(OF_PROVIDER)
 
 
 def _check_unique(tx: Tx, *, uuid: ProviderUUID, name: str) -> None:
@@ -267,15 +272,13 @@ def _check_unique(tx: Tx, *, uuid: ProviderUUID, name: str) -> None:
         raise DuplicateProviderName(name)
 
 
-def _new_parent(tx: Tx, uuid: ProviderUUID, parent_uuid: ProviderUUID, new_name: str) -> Provider:
-    if parent_uuid == uuid:
-        raise ParentIsSelf(uuid, parent_uuid, new_name=new_name)
+def _get_parent(
+    tx: Tx, uuid: ProviderUUID, parent_uuid: ProviderUUID, new_name: str | None = None
+) -> Provider:
     try:
-        parent = _get_provider(tx, parent_uuid)
+        return _get_provider(tx, parent_uuid)
     except ProviderNotFound as error:
         raise ParentNotFound(uuid, parent_uuid, new_name=new_name) from error
-    _pin_place(tx, parent)
-    return parent
 
 
 def _pin_place(tx: Tx, parent: Provider) -> None:
@@ -286,17 +289,20 @@ def _pin_place(tx: Tx, parent: Provider) -> None:
     """
     if tx.change(_PIN_PLACE, {"provider": parent.id, "root_uuid": parent.root_uuid}) != 1:
         raise LostRace(f"resource provider {parent.uuid}")
+    if tx.dialect.rewrites_guards:
+        # Its time has changed, and its child may have gone before another worker looks. The caller
+        # has changed nothing else of it.
+        tx.touched.add(parent.id)
+        tx.left_alone |= {parent.id}
 
 
 def _insert_provider(tx: Tx, uuid: ProviderUUID, name: str, parent: Provider | None) -> ProviderId:
     fields = {"uuid": uuid, "name": name, "now": tx.now}
-    try:
+    with unless_taken(f"resource provider {uuid}"):
         if parent is not None:
             place = {"parent": parent.id, "root_uuid": parent.root_uuid}
             return ProviderId(tx.insert(_INSERT_CHILD, fields | place))
         number = tx.insert(_INSERT_ROOT, fields)
-    except IntegrityError as error:
-        raise LostRace(f"resource provider {uuid}") from error
     tx.change(_OWN_ROOT, {"provider": number})
     return ProviderId(number)
 
@@ -305,10 +311,8 @@ def _rename(tx: Tx, before: Provider, name: str) -> None:
     wanted = {"provider": before.id, "new": name}
     if tx.rows(_OTHERS_OF_NAME, wanted):
         raise DuplicateProviderName(name, creating=False)
-    try:
-        renamed = tx.change(_RENAME, wanted | {"now": tx.now})
-    except IntegrityError as error:
-        raise LostRace(f"the name {name}") from error
+    with unless_taken(f"the name {name}"):
+        renamed = tx.change(RENAME, wanted | {"now": tx.now})
     if renamed != 1:
         raise LostRace(f"resource provider {before.uuid}")
 
@@ -321,7 +325,7 @@ def _move(
     RACE tests/store/test_tree_races.py: this writes every row of the subtree, and the new parent's.
     So if two moves together would create a loop, one of them finds a row changed.
     """
-    parent = None if parent_uuid is None else _find_parent(tx, provider, parent_uuid)
+    parent = None if parent_uuid is None else _get_parent(tx, provider.uuid, parent_uuid)
     check_move(
         provider.uuid,
         current=provider.parent_uuid,
@@ -352,13 +356,6 @@ def _move(
     tx.touched.update(moved)
 
 
-def _find_parent(tx: Tx, provider: Provider, parent_uuid: ProviderUUID) -> Provider:
-    try:
-        return _get_provider(tx, parent_uuid)
-    except ProviderNotFound as error:
-        raise ParentNotFound(provider.uuid, parent_uuid) from error
-
-
 def _tree(tx: Tx, provider: Provider) -> tuple[ProviderId, dict[ProviderId, ProviderId | None]]:
     """The root's id, and the parent of each provider of the tree."""
     root = _root_id(tx, provider)
@@ -370,13 +367,3 @@ def _root_id(tx: Tx, provider: Provider) -> ProviderId:
         if number is not None:
             return ProviderId(number)
     raise LostRace(f"resource provider {provider.uuid}")
-
-
-def _check_childless(tx: Tx, provider: ProviderId, uuid: ProviderUUID) -> None:
-    if tx.rows(_A_CHILD, {"provider": provider}):
-        raise ProviderHasChildren(uuid)
-
-
-def _check_unused(tx: Tx, provider: ProviderId, uuid: ProviderUUID) -> None:
-    if tx.rows(_AN_ALLOCATION, {"provider": provider}):
-        raise ProviderInUse(uuid)

@@ -10,15 +10,19 @@ from berth.model.consumer import ConsumerWrite
 from berth.model.errors import InventoryInUse, ReshapedProviderNotFound
 from berth.model.ids import Generation, ProviderId, ProviderUUID
 from berth.model.inventory import Inventory
-from berth.store.claim_reads import check_class_names, check_provider_names, read_claim_facts
+from berth.store.claim_reads import (
+    check_class_names,
+    check_provider_names,
+    read_claim_facts,
+)
 from berth.store.claims import Claim, write_claim_of_bumped
 from berth.store.consumers import check_generations
 from berth.store.engine.database import Database
 from berth.store.engine.transaction import Tx
+from berth.store.engine.write_record import InventoryWrite
 from berth.store.generations import Bump, bump_generations, check_seen
 from berth.store.inventories import (
     Key,
-    ReplacedInventories,
     class_names,
     known_classes,
     put_inventories,
@@ -26,7 +30,6 @@ from berth.store.inventories import (
     stored_keys,
 )
 from berth.store.lookups import ProviderRow, providers_by_uuid
-from berth.store.replaced import ReplacedAllocations
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +45,11 @@ def reshape(
     db: Database,
     inventories: Sequence[ReshapedInventories],
     writes: Sequence[ConsumerWrite],
-    *,
-    replaced_allocations: ReplacedAllocations | None = None,
-    replaced_inventories: ReplacedInventories | None = None,
 ) -> None:
     """Replace the inventories of some providers and the allocations of some consumers at once.
 
     The claims are checked against the new inventories; old ones are deleted after the allocations
     have moved away. Each provider and each consumer may appear at most once.
-
-    Args:
-        replaced_allocations, replaced_inventories: get what the consumers and the providers had.
 
     Raises:
         ReshapedProviderNotFound, ProviderGenerationConflict: for each provider in turn.
@@ -62,12 +59,17 @@ def reshape(
         ConsumerRace, LostRace: another request was faster.
     Source: spec/rest-api.md 12.
     """
+    record = db.record
+    if record is not None:
+        record.claims = writes
+        record.inventory_writes = [
+            InventoryWrite(each.provider_uuid, each.inventories, is_whole=True)
+            for each in inventories
+        ]
 
     def unit(tx: Tx) -> None:
         reshaped = _read_reshaped(tx, inventories)
-        facts = read_claim_facts(tx, writes, with_holders=replaced_allocations is not None)
-        if replaced_allocations is not None:
-            replaced_allocations.note(facts, {write.uuid for write in writes})
+        facts = read_claim_facts(tx, writes, record)
         check_generations(writes, facts.consumers)
         check_provider_names(facts, writes)
         wanted = _wanted_inventories(tx, inventories, reshaped)
@@ -77,7 +79,7 @@ def reshape(
         bumps = _bumps(inventories, reshaped, claim.bumped())
         bump_generations(tx, bumps.values())
         ids = [provider.id for provider in reshaped.values()]
-        before = stored_keys(tx, ids, replaced_inventories)
+        before = stored_keys(tx, ids, record)
         put_inventories(tx, wanted, stored=before, generations=_moved(bumps))
         write_claim_of_bumped(
             tx, claim, {bump.provider: bump.steps for bump in bumps.values() if bump.seen is None}

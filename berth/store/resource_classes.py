@@ -32,8 +32,8 @@ from berth.model.errors import (
 from berth.model.standard import CUSTOM_CLASS_ID_MIN, is_standard_class
 from berth.store.engine.database import Database
 from berth.store.engine.tables import inventories, resource_classes
-from berth.store.engine.transaction import Tx
-from berth.store.lookups import class_ids
+from berth.store.engine.transaction import Tx, unless_taken
+from berth.store.lookups import NameList, class_ids, newest
 
 _class = resource_classes.c
 
@@ -83,20 +83,11 @@ _WITH_CLASS: Final = select(inventories.c.resource_provider_id).where(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ClassList:
-    """All resource classes in the order of their ids, and when one was last modified."""
-
-    names: list[str]
-    last_modified: datetime | None
-
-
-def list_resource_classes(db: Database) -> ClassList:
-    """All resource classes, the standard ones first."""
+def list_resource_classes(db: Database) -> NameList:
+    """All resource classes in the order of their ids, the standard ones first."""
     with db.read() as tx:
         rows = tx.rows(_ALL, {})
-    newest = max((row[1] for row in rows if row[1] is not None), default=None)
-    return ClassList([row[0] for row in rows], newest)
+    return NameList([row[0] for row in rows], newest(row[1] for row in rows))
 
 
 def get_resource_class(db: Database, name: str) -> ClassRecord:
@@ -118,6 +109,8 @@ def create_resource_class(db: Database, name: str) -> None:
     Raises:
         ResourceClassExists: the name is taken.
     """
+    if db.record is not None:
+        db.record.wanted["name"] = name
     if not ensure_resource_class(db, name):
         raise ResourceClassExists(name)
 
@@ -146,10 +139,8 @@ def insert_class(tx: Tx, name: str) -> None:
     Raises:
         LostRace: another request has created one since it was looked up.
     """
-    try:
+    with unless_taken(f"resource class {name}"):
         tx.change(_INSERT, {"name": name, "now": tx.now})
-    except IntegrityError as error:  # the name or the id was taken meanwhile
-        raise LostRace(f"resource class {name}") from error
     tx.names_touched = True
 
 
@@ -161,6 +152,8 @@ def rename_resource_class(db: Database, old: str, new: str) -> None:
         ResourceClassNotFound: there is no such class.
         ResourceClassExists: the new name is taken.
     """
+    if db.record is not None:
+        db.record.wanted["name"] = new
 
     def unit(tx: Tx) -> None:
         if is_standard_class(old):

@@ -23,9 +23,9 @@ from berth.model.names import CUSTOM_PREFIX
 from berth.store.engine.database import Database
 from berth.store.engine.prepared import insert_of
 from berth.store.engine.tables import resource_provider_traits, traits
-from berth.store.engine.transaction import Tx
+from berth.store.engine.transaction import Tx, unless_taken
 from berth.store.generations import bump_generation, check_seen
-from berth.store.lookups import get_provider_row, missing, trait_ids
+from berth.store.lookups import NameList, get_provider_row, missing, newest, trait_ids
 
 _trait = traits.c
 _having = resource_provider_traits.c
@@ -60,14 +60,6 @@ class TraitRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class TraitList:
-    """Some traits, and when the newest of them was created; None if there are none."""
-
-    names: list[str]
-    last_modified: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
 class ProviderTraits:
     """A provider's traits, and when the newest of them was created; None if it has none."""
 
@@ -84,7 +76,7 @@ _IS_USED: Final = select(_having.trait_id).where(_having.trait_id == bindparam("
 
 def list_traits(
     db: Database, *, names: Sequence[str] | None, prefix: str | None, associated: bool | None
-) -> TraitList:
+) -> NameList:
     """The traits that meet every filter that is not None.
 
     Args:
@@ -113,7 +105,7 @@ def list_traits(
         for row in matches
         if (names is None or row[0] in names) and row[0].startswith(prefix or "")
     ]
-    return TraitList([row[0] for row in rows], _newest(row[1] for row in rows))
+    return NameList([row[0] for row in rows], newest(row[1] for row in rows))
 
 
 def get_trait(db: Database, name: str) -> TraitRecord:
@@ -245,10 +237,8 @@ def write_traits(tx: Tx, provider: ProviderId, *, gone: set[TraitId], new: set[T
         {"resource_provider_id": provider, "trait_id": number, "created_at": tx.now}
         for number in sorted(new)
     ]
-    try:
+    with unless_taken("a trait"):
         tx.change(_GIVE, rows)
-    except IntegrityError as error:  # a trait was deleted meanwhile
-        raise LostRace("a trait") from error
 
 
 def _get_record(tx: Tx, name: str) -> TraitRecord:
@@ -261,12 +251,8 @@ def _get_record(tx: Tx, name: str) -> TraitRecord:
 
 def _provider_traits(tx: Tx, provider: ProviderId, generation: Generation) -> ProviderTraits:
     rows = tx.rows(_TRAITS_OF_PROVIDER, {"provider": provider})
-    return ProviderTraits(generation, [row[0] for row in rows], _newest(row[1] for row in rows))
+    return ProviderTraits(generation, [row[0] for row in rows], newest(row[1] for row in rows))
 
 
 def _trait_ids_of(tx: Tx, provider: ProviderId) -> set[TraitId]:
     return {number for (number,) in tx.rows(_IDS_OF_PROVIDER, {"provider": provider})}
-
-
-def _newest(times: Iterable[datetime | None]) -> datetime | None:
-    return max((time for time in times if time is not None), default=None)

@@ -16,7 +16,7 @@ from berth.model.errors import LostRace
 from berth.model.ids import ProviderId, ProviderUUID, parse_uuid_lax
 from berth.model.inventory import Inventory
 from berth.model.provider_trees import TreeProvider
-from berth.store.aggregate_spellings import canonical
+from berth.store.aggregates import canonical
 from berth.store.engine.expressions import rewritten
 from berth.store.engine.tables import (
     inventories,

@@ -10,7 +10,6 @@ A recounted row also gets its provider's generation: see `berth.store.foreign_wr
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from datetime import timedelta
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -36,13 +35,12 @@ from berth.store.engine.expressions import rewritten
 from berth.store.engine.tables import (
     allocations,
     berth_usages,
-    berth_writer,
     inventories,
     resource_providers,
     same_inventory,
 )
 from berth.store.engine.transaction import Tx
-from berth.store.project_counts import mark
+from berth.store.usages import mark
 
 #: Receives the current step, its progress, and its total.
 Report = Callable[[str, int, int], None]
@@ -55,11 +53,8 @@ _PASSES_MAX: Final = 10
 
 _COUNTING: Final = "counting usages"
 
-#: A process of an older release that has written nothing for this long is assumed to have ended.
-_ENDED: Final = timedelta(minutes=1)
-
 _inv, _allocation, _usage = inventories.c, allocations.c, berth_usages.c
-_rp, _writer = resource_providers.c, berth_writer.c
+_rp = resource_providers.c
 
 
 class _Part(NamedTuple):
@@ -99,9 +94,7 @@ def recount_usages(db: Database, report: Report = unheard) -> int:
     capacity. berth may keep writing claims meanwhile. Cost: reads the allocations once, along
     an index.
     """
-    wrong = sum(_recount_part(db, part) for part in _parts(db, report))
-    _forget_older_releases(db)
-    return wrong
+    return sum(_recount_part(db, part) for part in _parts(db, report))
 
 
 def correct_usages(tx: Tx, pairs: Collection[tuple[int, int]]) -> None:
@@ -267,11 +260,6 @@ def _generation_of(provider: ColumnElement[int]) -> ColumnElement[int]:
 
 #: PERF all in the database: the usages of a fleet do not cross the network twice.
 _MISSING_OF_PART: Final = _missing_of_part()
-_LEVEL_PART: Final = (
-    update(berth_usages)
-    .where(_usage.generation.is_(None), *_of_part(_usage.resource_provider_id))
-    .values(generation=_generation_of(_usage.resource_provider_id))
-)
 _LEVEL: Final = (
     update(berth_usages)
     .where(_usage.resource_provider_id == bindparam("provider"))
@@ -284,9 +272,6 @@ _HOLD: Final = (
 )
 
 _MOVED_OF_PART: Final = providers_moved().where(*_of_part(_rp.id))
-_UNKEPT: Final = (_writer.kept_seq != _writer.seq, _writer.updated_at < bindparam("before"))
-_COUNT_UNKEPT: Final = select(func.count()).where(*_UNKEPT)
-_FORGET_UNKEPT: Final = update(berth_writer).where(*_UNKEPT).values(kept_seq=_writer.seq)
 _COUNT: Final = select(func.count()).select_from(inventories)
 
 
@@ -333,7 +318,6 @@ def _parts(db: Database, report: Report) -> Iterator[_Part]:
 
 
 def _fill_part(tx: Tx, part: _Part) -> None:
-    tx.change(_LEVEL_PART, part._asdict())
     tx.change(_MISSING_OF_PART, part._asdict())
 
 
@@ -363,16 +347,6 @@ def _correct_part(tx: Tx, part: _Part) -> int:
         mark(tx)
     _write(tx, stale)
     return len(stale)
-
-
-def _forget_older_releases(db: Database) -> None:
-    """Forget writes of older releases: they have been counted, so they explain no later
-    difference."""
-    with db.read() as tx:
-        before = {"before": tx.now - _ENDED}
-        ((ended,),) = tx.rows(_COUNT_UNKEPT, before)
-    if ended:
-        db.write_unnoted(lambda tx: tx.change(_FORGET_UNKEPT, before))
 
 
 def _stale(tx: Tx, queries: _StaleQueries, parameters: Mapping[str, Any]) -> list[Stale]:

@@ -7,12 +7,14 @@ in `berth_alembic_version`. This module only reads them; `berth.upkeep` changes 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, column, inspect, select, table
 
 from berth.store.engine.database import Database
 from berth.store.engine.tables import metadata
+from berth.store.engine.transaction import Tx
 
 #: The revisions of OpenStack Placement, oldest first.
 PLACEMENT_REVISIONS: Final = (
@@ -25,28 +27,12 @@ PLACEMENT_REVISIONS: Final = (
 PLACEMENT_HEAD: Final = PLACEMENT_REVISIONS[-1]
 
 #: The revisions of berth's tables, oldest first.
-BERTH_REVISIONS: Final = (
-    "0001",
-    "0002",
-    "0003",
-    "0004",
-    "0005",
-    "0006",
-    "0007",
-    "0008",
-    "0009",
-    "0010",
-    "0011",
-    "0012",
-    "0013",
-    "0014",
-    "0015",
-)
+BERTH_REVISIONS: Final = ("0001", "0002")
 BERTH_HEAD: Final = BERTH_REVISIONS[-1]
 
 #: Here all tables exist that are filled from others; the next revision records that they have been
 #: filled.
-BERTH_TABLES_MADE: Final = "0006"
+BERTH_TABLES_MADE: Final = "0001"
 
 PLACEMENT_VERSIONS: Final = "alembic_version"
 BERTH_VERSIONS: Final = "berth_alembic_version"
@@ -80,6 +66,11 @@ def is_empty(db: Database) -> bool:
 def is_current(db: Database) -> bool:
     """Whether the schema is exactly the one of this release."""
     return versions_of(db) == CURRENT
+
+
+def write_unserved(db: Database, unit: Callable[[Tx], object]) -> None:
+    """Write to a schema that is being created, or to one that may be in use."""
+    (db.write if is_current(db) else db.write_unnoted)(unit)
 
 
 def missing_tables(db: Database) -> list[str]:

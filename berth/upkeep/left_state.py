@@ -13,18 +13,7 @@ from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Select,
-    Table,
-    bindparam,
-    cast,
-    delete,
-    func,
-    inspect,
-    select,
-)
+from sqlalchemy import BigInteger, ColumnElement, Select, Table, cast, func, inspect, select
 
 from berth.store.engine.database import Database
 from berth.store.engine.expressions import epoch_seconds
@@ -40,13 +29,14 @@ from berth.store.engine.tables import (
     traits,
 )
 from berth.store.engine.transaction import Tx
+from berth.store.identity import read_fact, remove_fact
 
 #: Where `berth_meta` has the state in which berth left the database.
 LEFT_KEY: Final = "left"
 
 _HEX_DIGITS: Final = 32
 
-_meta, _writer, _rp = berth_meta.c, berth_writer.c, resource_providers.c
+_writer, _rp = berth_writer.c, resource_providers.c
 _having, _member = resource_provider_traits.c, resource_provider_aggregates.c
 
 
@@ -84,8 +74,6 @@ _FLEET: Final = (
     _sums(resource_classes, resource_classes.c.id, _modified(resource_classes)),
 )
 _CLOCK: Final = select(_writer.id, _writer.seq).where(_writer.seq > 0).order_by(_writer.id)
-_LEFT: Final = select(_meta.value).where(_meta.key == bindparam("key"))
-_REMOVE: Final = delete(berth_meta).where(_meta.key == bindparam("key"))
 
 
 class _State(NamedTuple):
@@ -109,7 +97,7 @@ def leave(db: Database) -> None:
             return
 
     def unit(tx: Tx) -> None:
-        tx.change(_REMOVE, {"key": LEFT_KEY})
+        remove_fact(tx, LEFT_KEY)
         # Another berth may leave at the same time.
         tx.insert_missing(berth_meta, [{"key": LEFT_KEY, "value": " ".join(state)}])
 
@@ -132,9 +120,8 @@ def was_written(db: Database) -> bool | None:
 
 
 def _left(tx: Tx) -> _State | None:
-    for (value,) in tx.rows(_LEFT, {"key": LEFT_KEY}):
-        return _State(*value.split())
-    return None
+    state = read_fact(tx, LEFT_KEY)
+    return None if state is None else _State(*state.split())
 
 
 def _present(tx: Tx) -> _State:

@@ -5,21 +5,24 @@
  */
 
 import { el, field, fill, select } from "./dom.js";
-import { OF_GROUP, OF_HOST } from "./wanted.js";
 
 /** @typedef {import("./wanted.js").Wanted} Wanted */
 /** @typedef {import("./wanted.js").Relation} Relation */
 /** @typedef {"trait" | "class" | "aggregate" | "provider" | "drain" | "level"} Kind of names that complete a field */
 /** @typedef {(string | string[])[]} Items */
 
-/** What each condition is called, and which names complete it. @type {Record<string, [string, Kind]>} */
-const CONDITIONS = {
-  required: ["Traits", "trait"], member_of: ["In aggregates", "aggregate"], in_tree: ["In the tree of", "provider"],
-  under: ["At or below", "provider"], not_under: ["Not at or below", "provider"], anywhere: ["Traits anywhere in it", "trait"],
-  in: ["Only these hosts", "provider"], not_in: ["Not these hosts", "provider"],
+/** @typedef {Record<string, [string, Kind]>} Conditions what each condition is called, and which names complete it */
+
+/** Those that most requests have; the others are folded away until one is used. @type {Conditions} */
+const COMMON = { required: ["Traits", "trait"], member_of: ["In aggregates", "aggregate"] };
+/** Conditions of a group. @type {Conditions} */
+export const OF_GROUP = {
+  ...COMMON, in_tree: ["In the tree of", "provider"], under: ["At or below", "provider"], not_under: ["Not at or below", "provider"],
 };
-/** Those that most requests have; the others are folded away until one is used. */
-const COMMON = ["required", "member_of"];
+/** Conditions of the host. @type {Conditions} */
+export const OF_HOST = {
+  ...COMMON, anywhere: ["Traits anywhere in it", "trait"], in: ["Only these hosts", "provider"], not_in: ["Not these hosts", "provider"],
+};
 /** @type {Partial<Record<Kind, string>>} */
 const HINTS = { trait: "! forbids; A|B is one of them", aggregate: "zone=z1, a name or UUID; ! and | as above" };
 
@@ -105,25 +108,25 @@ export class RequestFields {
 
   /**
    * @param {string} at
-   * @param {string[]} members
+   * @param {Conditions} conditions
    * @param {Wanted} all
    * @param {(all: Wanted) => void} put
    * @param {HTMLElement} [more] another field among those that are folded away
    * @param {boolean} [isUsed] whether it has a value
    */
-  #conditions(at, members, all, put, more, isUsed = false) {
+  #conditions(at, conditions, all, put, more, isUsed = false) {
     /** @param {string} member */
     const fieldOf = (member) => {
-      const [label, kind] = CONDITIONS[member];
+      const [label, kind] = conditions[member];
       return this.#list(`${at}/${member}`, label, kind, all[member], (items) => put(filled({ ...all, [member]: items })), HINTS[kind]);
     };
-    const rare = members.filter((member) => !COMMON.includes(member));
+    const rare = Object.keys(conditions).filter((member) => !(member in COMMON));
     const isOpen = isUsed || this.#opened.has(at) || rare.some((member) => all[member] !== undefined);
     const folded = el("details", { open: isOpen, ontoggle: () => {
       if (folded.open) this.#opened.add(at);
       else this.#opened.delete(at);
     } }, el("summary", {}, "More conditions"), rare.map(fieldOf), more);
-    return [...members.filter((member) => COMMON.includes(member)).map(fieldOf), folded];
+    return [...Object.keys(COMMON).map(fieldOf), folded];
   }
 
   /** @param {string} kind @param {Relation} relation @param {number} at */

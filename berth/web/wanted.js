@@ -6,18 +6,16 @@
  */
 
 import { ApiError } from "./api.js";
+import { OF_GROUP, OF_HOST } from "./ask_fields.js";
 
 /** @typedef {Record<string, any>} Wanted */
 /** @typedef {{groups: string[], at: string}} Relation */
 /** @typedef {{labels: Map<string, Record<string, string>>, providers: Map<string, {uuid: string, name: string}>}} Names */
 
-/** Conditions of a group, and of the host. */
-export const OF_GROUP = ["required", "member_of", "in_tree", "under", "not_under"];
-export const OF_HOST = ["required", "anywhere", "member_of", "in", "not_in"];
 const MEMBERS = ["groups", "flavor", "query", "alternatives"];
 /** What a query string and a command can express of a group, of the host, and besides. */
 const IN_QUERY = ["resources", "required", "member_of", "in_tree"];
-const IN_COMMAND = ["resources", ...OF_GROUP];
+const IN_COMMAND = ["resources", ...Object.keys(OF_GROUP)];
 const OF_COMMAND = ["flavor", "groups", "host", "together", "apart", "tolerate"];
 /** Characters of a group's name, and providers that an amount may come from: the API's bounds. */
 const GROUP_NAME_MAX = 64;
@@ -177,7 +175,7 @@ export function asCommand(wanted) {
 /** Whether a command has options for all that a request says. @param {Wanted} wanted */
 function isInCommand(wanted) {
   const { groups = {}, host = {} } = wanted;
-  return hasOnly(wanted, OF_COMMAND) && hasOnly(host, OF_HOST) && Object.values(groups).every((group) => hasOnly(group, IN_COMMAND))
+  return hasOnly(wanted, OF_COMMAND) && hasOnly(host, Object.keys(OF_HOST)) && Object.values(groups).every((group) => hasOnly(group, IN_COMMAND))
     && isPlain([groups, host]) && !(host.in ?? []).some(Array.isArray) && ![wanted.tolerate ?? []].flat().includes("");
 }
 

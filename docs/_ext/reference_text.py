@@ -17,7 +17,7 @@ from openapi_text import render_openapi, render_own_openapi
 from oslo_config import cfg
 
 if TYPE_CHECKING:
-    from berth.api.operation import Query
+    from berth.api.contract import Query
 
 #: The entry points of everything that defines options of placement.conf.
 OPTION_SOURCES = (
@@ -83,7 +83,7 @@ def render_policy() -> str:
 def render_routes() -> str:
     """A table of the routes: path, methods, and the microversion that each began with."""
     from berth.api.namespaces import PLACEMENT
-    from berth.api.routes import routes_of
+    from berth.api.paths import routes_of
 
     rows = []
     for route in routes_of([PLACEMENT]):
@@ -99,7 +99,7 @@ def render_own_routes() -> str:
     from berth.api.namespaces import BERTH
 
     rows = [
-        (f"`{operation.method} {BERTH.path_of(operation)}`", operation.summary)
+        (f"`{operation.method} {BERTH.path_of(operation)}`", operation.contract.summary)
         for operation in BERTH.operations
     ]
     return _table(("operation", "what it does"), rows)
@@ -114,14 +114,14 @@ def render_bounds() -> str:
 
 def render_provider_filters() -> str:
     """A table of the parameters of `GET /resource_providers`."""
-    from berth.api.operations.providers import FILTERS
+    from berth.api.placement.providers import FILTERS
 
     return _parameters(FILTERS)
 
 
 def render_candidate_parameters() -> str:
     """A table of the parameters of `GET /allocation_candidates`."""
-    from berth.api.operations.allocation_candidates import KEYS
+    from berth.api.placement.candidates_query import KEYS
 
     return _parameters(KEYS)
 
@@ -133,7 +133,7 @@ def _parameters(query: "Query") -> str:
             f"1.{parameter.since}",
             " ".join(
                 text if since <= parameter.since else f"From 1.{since} on: {text}"
-                for since, text in sorted(parameter.means.items())
+                for since, text in sorted(parameter.sentences.items())
             ),
         )
         for parameter in query.parameters.values()
@@ -143,9 +143,9 @@ def _parameters(query: "Query") -> str:
 
 def render_exit_codes() -> str:
     """Render a table of the exit codes, with the comments beside them."""
-    from berth.cli import exit_codes
+    from berth.cli import failure
 
-    source = inspect.getsource(exit_codes.ExitCode)
+    source = inspect.getsource(failure.ExitCode)
     meanings = re.findall(r"((?: +#: .*\n)+) +(\w+) = (\d+)", source)
     rows = [
         (code, f"`{name}`", _sentence(comment.replace("#:", "")))

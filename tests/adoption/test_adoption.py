@@ -14,7 +14,7 @@ from uuid import UUID
 import pytest
 
 from berth import config, deploy
-from berth.cli.exit_codes import ExitCode
+from berth.cli.failure import ExitCode
 from berth.store import foreign_writes
 from tests.adoption.contents import (
     HOLDERS,

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from berth.api.contract import DRY_RUN
 from berth.api.namespaces import NAMESPACES
-from berth.api.operation import DRY_RUN, Namespace, Operation
+from berth.api.operation import Namespace, Operation
 from berth.edge.audit_line import LINE_BYTES_MAX, _bounded
+from berth.index import Index
 from berth.model.errors import OutcomeUnknown
-from berth.store import allocations as store
+from berth.store.engine.database import Database
 from tests.api import configured
 from tests.api.worlds import new_uuid
 from tests.client import ADMIN, Client, Response
@@ -106,8 +108,8 @@ def path_of(namespace: Namespace, operation: Operation) -> str:
 def send(client: Client, namespace: Namespace, operation: Operation, **options: Any) -> Response:
     """Send an operation's example."""
     path = path_of(namespace, operation)
-    if operation.body is not None:
-        options.setdefault("json", operation.body.example.at(operation.until))
+    if operation.contract.body is not None:
+        options.setdefault("json", operation.contract.body.example.at(operation.until))
     version = f"1.{operation.until}"
     return client.request(operation.method, path, version=version, **options)
 
@@ -148,9 +150,9 @@ def test_reads_leave_no_line(service: Service, tmp_path: Path) -> None:
         for operation in namespace.operations:
             if operation.is_read:
                 send(service.client, namespace, operation)
-            elif operation.query and DRY_RUN in operation.query.parameters:
-                assert operation.body is not None
-                body = operation.body.example.at(operation.until)
+            elif operation.may_be_dry:
+                assert operation.contract.body is not None
+                body = operation.contract.body.example.at(operation.until)
                 for query in (f"{DRY_RUN}=true", "dry%5Frun=%74rue"):
                     service.client.post(f"{namespace.path_of(operation)}?{query}", json=body)
     assert service.lines() == []
@@ -275,6 +277,17 @@ def test_a_child_has_its_host_from_the_beginning(tmp_path: Path) -> None:
     assert failed["providers"] == [{"uuid": refused["uuid"], "name": "gpu"}]
 
 
+def test_who_may_not_delete_a_provider_does_not_have_it_looked_up(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the policy's answer, nothing reads the database for the log."""
+    monkeypatch.setattr(Index, "snapshot", lambda index: pytest.fail("looked up"))
+    other = service.client.acting_as({"X-Auth-Token": "mallory:attic", "X-Roles": "member"})
+    uuid = new_uuid()
+    assert other.delete(f"/resource_providers/{uuid}").status == 403
+    assert service.line()["providers"] == [{"uuid": uuid}]
+
+
 @pytest.mark.parametrize(("error", "status"), [(OutcomeUnknown(), 503), (RuntimeError(), 500)])
 def test_an_unknown_outcome_says_so(
     service: Service, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
@@ -285,7 +298,7 @@ def test_an_unknown_outcome_says_so(
     def lose(*_args: Any, **_options: Any) -> None:
         raise error
 
-    monkeypatch.setattr(store, "replace_allocations", lose)
+    monkeypatch.setattr(Database, "write", lose)
     assert claim(service.client, new_uuid(), {CN1: {"VCPU": 1}}).status == status
     line = service.line()
     assert (line["outcome"], line["status"]) == ("unknown", status)

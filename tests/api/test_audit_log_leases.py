@@ -3,19 +3,22 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from berth.edge.audit_log import AuditLog
 from berth.edge.lease_sweeps import LeaseSweeper
 from berth.index import Index
-from berth.model.errors import DatabaseUnavailable, OutcomeUnknown
 from berth.store import lease_sweep
+from berth.store.engine.database import Database
 from berth.store.engine.opening import open_database
+from berth.store.engine.prepared import Runner
 from tests.api import configured
 from tests.api.berth_v1.test_leases import NOON, PATH, Clock, clock
 from tests.api.test_audit_log import Service
@@ -125,40 +128,79 @@ def test_each_consumer_has_a_line(service: Leased, clock: Clock) -> None:
         assert sorted(line[name], key=str) == sorted(expected[name], key=str)
 
 
+def lose_commits(monkeypatch: pytest.MonkeyPatch, after: int, *, is_known: bool) -> None:
+    """Let each commit fail after some.
+
+    Args:
+        is_known: whether the database still answers, and so says that none took place; otherwise
+            they did, and nobody learns of it.
+    """
+    commit, commits = Runner.commit, list[Runner]()
+
+    def fails(*_: object) -> NoReturn:
+        raise OperationalError("COMMIT", {}, sqlite3.OperationalError("disk I/O error"))
+
+    def lost(run: Runner) -> None:
+        commits.append(run)
+        if len(commits) <= after or not is_known:
+            commit(run)
+        if len(commits) > after:
+            fails()
+
+    monkeypatch.setattr(Runner, "commit", lost)
+    if not is_known:
+        monkeypatch.setattr(Database, "_outcome_of", fails)
+
+
+@pytest.fixture
+def jobs(service: Leased, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Two consumers whose leases have expired, and which are released in a commit each."""
+    jobs = [service.job(name, seconds) for name, seconds in (("job-1", 60), ("job-2", 120))]
+    clock.now = clock.now.replace(hour=13)
+    monkeypatch.setattr(lease_sweep, "_RELEASED_MAX", 1)
+    return jobs
+
+
 @pytest.mark.parametrize(
-    ("error", "after", "outcome", "named"),
+    ("after", "is_known", "outcome", "named"),
     [
         # The first of two commits is there, and the second is perhaps.
-        (DatabaseUnavailable("away"), 1, "unknown", 1),
-        (OutcomeUnknown(), 1, "unknown", 2),
-        (DatabaseUnavailable("away"), 0, "failed", 0),
+        (1, True, "unknown", 1),
+        (1, False, "unknown", 2),
+        (0, True, "failed", 0),
     ],
 )
 def test_a_sweep_that_fails_names_what_it_has_released(
     service: Leased,
-    clock: Clock,
+    jobs: list[str],
     monkeypatch: pytest.MonkeyPatch,
-    error: Exception,
     after: int,
+    is_known: bool,
     outcome: str,
     named: int,
 ) -> None:
     """Half-way, or at once."""
-    jobs = [service.job(name, seconds) for name, seconds in (("job-1", 60), ("job-2", 120))]
-    clock.now = clock.now.replace(hour=13)
-    expire, commits = lease_sweep._expire, list[int]()
-
-    def failing(*arguments: Any) -> list[lease_sweep.Expired]:
-        commits.append(1)
-        if len(commits) <= after:
-            return expire(*arguments)
-        if isinstance(error, OutcomeUnknown):
-            expire(*arguments)
-        raise error
-
-    monkeypatch.setattr(lease_sweep, "_RELEASED_MAX", 1)
-    monkeypatch.setattr(lease_sweep, "_expire", failing)
+    lose_commits(monkeypatch, after, is_known=is_known)
     assert service.client.post(PATH).status == 503
     line = service.line()
     assert line["outcome"] == outcome
     assert [each["uuid"] for each in line.get("consumers", ())] == jobs[:named]
+
+
+@pytest.mark.parametrize(("is_known", "outcomes"), [(True, ["done"]), (False, ["done", "unknown"])])
+def test_a_worker_whose_commit_is_lost_writes_what_it_has_perhaps_released(
+    service: Leased,
+    jobs: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    is_known: bool,
+    outcomes: list[str],
+) -> None:
+    """What is certainly still there has no line."""
+    # The first commit is that of a row that each worker has.
+    lose_commits(monkeypatch, 2, is_known=is_known)
+    sweep(service)
+    lines = service.lines()
+    assert [line["outcome"] for line in lines] == outcomes
+    assert [[each["uuid"] for each in line["consumers"]] for line in lines] == [
+        [job] for job in jobs[: len(outcomes)]
+    ]

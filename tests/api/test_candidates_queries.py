@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from berth.api.allocation_candidates import decode
+from berth.api.placement.candidates_query import decode
 from berth.api.schema import Schema
 from tests.api import configured
 from tests.api.wire import Rule, rules

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pytest
 
-from berth.api import suggestions
+from berth.api import app
 from tests.api.claims import claim_body
 from tests.api.wire import Rule, rules
 from tests.api.worlds import custom_class, custom_trait, new_uuid, provider
@@ -248,11 +248,11 @@ def test_of_several_unknown_traits_each_is_named(api: Client) -> None:
 
 def test_of_many_unknown_traits_some_are_named_and_the_others_counted(api: Client) -> None:
     """If all are named, there are no others to count; nothing is suggested that is not like one."""
-    many = [f"CUSTOM_QQQ_{number:03}" for number in range(suggestions.LISTED_MAX + 3)]
+    many = [f"CUSTOM_QQQ_{number:03}" for number in range(app.LISTED_MAX + 3)]
     for count, others in ((0, ""), (3, " and 3 more")):
-        asked = many[: suggestions.LISTED_MAX + count]
+        asked = many[: app.LISTED_MAX + count]
         answer = api.get(f"/resource_providers?required={','.join(asked)}")
-        named = ", ".join(asked[: suggestions.LISTED_MAX])
+        named = ", ".join(asked[: app.LISTED_MAX])
         assert answer.detail.endswith(f"  Unknown are {named}{others}.")
         assert "Did you mean" not in answer.detail
 
@@ -261,18 +261,18 @@ def test_only_for_so_many_names_others_are_suggested(api: Client) -> None:
     """Comparing a name with all existing ones takes time, so the number is limited."""
     misspelt = [f"HW_CPU_X86_{name}" for name in ("AVX22", "SSE44", "BMI22", "FMA33", "TSXX")]
     answer = api.get(f"/resource_providers?required={','.join(misspelt)}")
-    assert answer.detail.count("Did you mean") == suggestions.SUGGESTED_FOR_MAX < len(misspelt)
+    assert answer.detail.count("Did you mean") == app.SUGGESTED_FOR_MAX < len(misspelt)
 
 
 def test_only_so_many_names_are_compared() -> None:
     """Only names of similar length, up to a limit; a very long name is compared with none."""
     wanted = ("CUSTOM_WANTED",)
-    others = [f"CUSTOM_{number:06}" for number in range(suggestions.COMPARED_MAX - 1)]
-    assert suggestions.close_names("CUSTOM_WANTEX", [*others, *wanted]) == wanted
+    others = [f"CUSTOM_{number:06}" for number in range(app.COMPARED_MAX - 1)]
+    assert app.close_names("CUSTOM_WANTEX", [*others, *wanted]) == wanted
     others.append("CUSTOM_999999")
-    assert suggestions.close_names("CUSTOM_WANTEX", [*others, *wanted]) == ()
-    others = [f"CUSTOM_{'X' * 40}{number}" for number in range(suggestions.COMPARED_MAX)]
-    assert suggestions.close_names("CUSTOM_WANTEX", [*others, *wanted]) == wanted
+    assert app.close_names("CUSTOM_WANTEX", [*others, *wanted]) == ()
+    others = [f"CUSTOM_{'X' * 40}{number}" for number in range(app.COMPARED_MAX)]
+    assert app.close_names("CUSTOM_WANTEX", [*others, *wanted]) == wanted
     long = "X" * 64
-    assert suggestions.close_names(long, [long]) == (long,)
-    assert suggestions.close_names(f"{long}X", [f"{long}X"]) == ()
+    assert app.close_names(long, [long]) == (long,)
+    assert app.close_names(f"{long}X", [f"{long}X"]) == ()

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from berth.api.providers import render
-from berth.api.rendering import LONG
+from berth.api.answers import LONG
+from berth.api.placement.providers import render
 from berth.model.ids import Generation, ProviderId, ProviderUUID
 from berth.model.provider import Provider
 from tests.api import configured

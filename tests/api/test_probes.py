@@ -12,8 +12,7 @@ import pytest
 from berth.config import ConfigurationError
 from berth.edge import readiness
 from berth.edge.probes import PROBES
-from berth.edge.readiness import NotReady, Readiness
-from berth.edge.writability import Writability
+from berth.edge.readiness import NotReady, Readiness, Writability
 from berth.index import Index
 from berth.index.snapshot import Snapshot
 from berth.store.engine.database import Database

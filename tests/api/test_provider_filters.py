@@ -124,6 +124,7 @@ def test_filters(rule: Rule, wire: Client) -> None:
         | in:$CUSTOM_R,!$CUSTOM_R  |
         | $CUSTOM_R,$CUSTOM_NONE   | No such trait(s): $(CUSTOM_NONE). | @1.18-
         | !$CUSTOM_NONE            | No such trait(s): $(CUSTOM_NONE). | @1.22-
+        | $CUSTOM_NONE&resources=NONE:1  | No such trait(s): $(CUSTOM_NONE). | @1.18-
         | !$CUSTOM_R               | of the form: HW_CPU_X86_VMX,CUSTOM_MAGIC. | @1.18-1.21
         | in:$CUSTOM_R,$CUSTOM_B   | only supported since microversion 1.39 | @1.18-1.38
     """,

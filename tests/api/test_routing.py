@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from berth.api.guarding import guarding_rules
-from berth.api.namespaces import NAMESPACES, PLACEMENT
-from berth.api.operation import DONE, Namespace, Operation
-from berth.api.routes import AmbiguousRoutes, routes_of
+from berth.api.namespaces import NAMESPACES, PLACEMENT, guarding_rules
+from berth.api.operation import Namespace, Operation
+from berth.api.paths import AmbiguousRoutes, routes_of
 from berth.edge.probes import PROBES
 from tests.api.answers import assert_refused
 from tests.api.versions import at_least
@@ -157,18 +156,9 @@ def test_every_operation_on_the_fleet_has_a_rule() -> None:
     assert {("GET", path) for path, rule in PROBES.items() if rule} <= guarded
 
 
-def nothing(*arguments: object) -> None:
-    """No response."""
-
-
 def namespace(*paths: str, prefix: str = "") -> Namespace:
     """A namespace of operations that do nothing."""
-    operations = [
-        Operation(
-            "GET", path, handler=nothing, rule=None, tag="Tests", summary="Nothing", answers=DONE
-        )
-        for path in paths
-    ]
+    operations = [Operation("GET", "tests:nothing", None, path=path, tag="Tests") for path in paths]
     return Namespace(
         prefix=prefix, title="Tests", summary="", tags={"Tests": ""}, operations=tuple(operations)
     )
@@ -189,3 +179,4 @@ def test_a_route_that_another_one_shadows_is_refused(namespaces: list[Namespace]
     """When the table is built, because no request would reach it; also of another namespace."""
     with pytest.raises(AmbiguousRoutes, match="match the same paths"):
         routes_of(namespaces)
+    assert routes_of(NAMESPACES)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from berth.api import allocation_candidates
+from berth.api.placement import allocation_candidates
 from berth.candidates import find_candidates
 from tests.api import configured
 from tests.api.worlds import provider

@@ -40,8 +40,8 @@ def test_all_traits_are_listed(api: Client) -> None:
         | name=in:$CUSTOM_A,$CUSTOM_B&associated=true  | [$CUSTOM_A]
         | name=in:$CUSTOM_A,$CUSTOM_B&associated=TRUE  | [$CUSTOM_A]
         | name=in:$CUSTOM_A,$CUSTOM_B&associated=False | [$CUSTOM_B]
-        | associated=true                          | [$CUSTOM_A]
-        | associated=false                         | [$CUSTOM_B, HW_CPU_X86_AVX2, ...]
+        | associated=true                          | [$CUSTOM_A, ...]
+        | associated=false                         | [$CUSTOM_B, ...]
     a prefix is as long as it is written
         PUT /traits/$(CUSTOM_A)_A => 201
         PUT /traits/$(CUSTOM_A)_B => 201

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from berth.api.under_way import Claiming, UnderWay
-from berth.candidates.shared_pools import SharedPools
+from berth.candidates.place import SharedPools
 from berth.index.revision import Clock
 from berth.index.scenario import with_usage
 from berth.index.snapshot import Snapshot

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from berth.api import searching
+from berth.api import request as searching
 from berth.config import load, read_settings
 from tests.candidates.engine import Stand, Standing, copy_of
 from tests.worlds import World

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import note
 from sqlalchemy import update
 
-from berth.api.berth_v1.expanding import expanded
-from berth.api.berth_v1.reading import read_request
+from berth.api.berth_v1.fleet_questions import expanded
+from berth.api.berth_v1.questions import read_request
 from berth.candidates.question import Question
 from berth.config import Settings
 from berth.edge.app import create_app

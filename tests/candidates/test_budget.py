@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from berth.api import searching
+from berth.api import request as searching
 from berth.api.environ import CLIENT_GONE
 from berth.index.memory import Memory
 from tests.brute_force import answer

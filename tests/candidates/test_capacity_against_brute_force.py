@@ -17,9 +17,8 @@ from typing import Any, Final
 import pytest
 from hypothesis import given, note, seed, settings
 
-from berth.candidates import assignments
-from berth.candidates.capacity import hosts as capacity_hosts
-from berth.candidates.capacity import largest
+from berth.candidates import assign
+from berth.candidates.capacity import fragments, packing, per_host
 from tests.brute_capacity import Counted, TooManyStates
 from tests.brute_order import loss
 from tests.brute_place import after, places
@@ -106,8 +105,8 @@ def test_a_count_is_never_above_the_truth_and_a_bound_never_below(
         # An assignment that is kept is not searched again.
         standing.forget()
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(assignments, "ASSIGNMENTS_MAX", combinations)
-            for module in (capacity_hosts, largest):
+            patched.setattr(assign, "ASSIGNMENTS_MAX", combinations)
+            for module in (per_host, packing, fragments):
                 patched.setattr(module, "WAYS_MAX", ways_max)
             answer = standing.ask("capacity", **body) if named else {"flavors": {}}
         for each, got in zip(due, answer["flavors"].values(), strict=True):

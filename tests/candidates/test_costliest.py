@@ -17,7 +17,7 @@ import pytest
 
 from bench.costliest import GENES, ROUTES, Grammar, Question, search
 from bench.unlike import Service, fill
-from berth.api import searching
+from berth.api import request as searching
 from tests.effort import SEED, repeat_with, scaled
 
 HOSTS = 8

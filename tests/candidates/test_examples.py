@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from berth.candidates import assignments
+from berth.candidates import assign
 from tests.brute_force import answer
 from tests.brute_question import answers
 from tests.candidates.engine import Request, Stand, wants
@@ -222,7 +222,7 @@ def test_these_are_the_candidates(
     stand: Stand, monkeypatch: pytest.MonkeyPatch, name: str, combinations: int
 ) -> None:
     """In both ways, in the order of the nodes and in random orders, and by the twin."""
-    monkeypatch.setattr(assignments, "ASSIGNMENTS_MAX", combinations)
+    monkeypatch.setattr(assign, "ASSIGNMENTS_MAX", combinations)
     drawing, asked, due = ROWS[name]
     standing = stand(world(drawing, traits="CUSTOM_X CUSTOM_Y", classes="CUSTOM_VF"))
     if isinstance(asked, str):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from berth.api import searching
+from berth.api import request as searching
 from tests.candidates.engine import Request, Stand, wants
 from tests.worlds import provider_uuid, world
 

@@ -21,9 +21,8 @@ import pytest
 from hypothesis import given, note, seed, settings
 from hypothesis import strategies as st
 
-from berth.candidates import assignments, filter
-from berth.candidates import path as path_module
-from berth.candidates.path import distinct_choices_exist
+from berth.candidates import assign, filter, walk
+from berth.candidates.walk import distinct_choices_exist
 from tests.answers import providers_of
 from tests.brute_force import answer
 from tests.candidates.engine import Stand
@@ -91,7 +90,7 @@ def test_every_tree_comes_before_any_comes_again(
 ) -> None:
     """With a cap or only a limit, which takes the first places of a tree; and one that is not
     reached leaves nothing out."""
-    monkeypatch.setattr(assignments, "ASSIGNMENTS_MAX", combinations)
+    monkeypatch.setattr(assign, "ASSIGNMENTS_MAX", combinations)
     standing = stand(FOUR_TREES)
     for options, limit in ((capped(9, "breadth-first"), ""), ({}, "&limit=9")):
         trees = trees_of(standing, f"resources=VGPU:1{limit}", **options)
@@ -175,7 +174,7 @@ def test_old_clients_lose_nothing_to_the_cap(
     stand: Stand, monkeypatch: pytest.MonkeyPatch, combinations: int
 ) -> None:
     """Below 1.29, a cap of one still returns the one candidate that needs no second provider."""
-    monkeypatch.setattr(assignments, "ASSIGNMENTS_MAX", combinations - 1)
+    monkeypatch.setattr(assign, "ASSIGNMENTS_MAX", combinations - 1)
     standing = stand("""
         nested    VCPU=4
           child1  VGPU=1
@@ -204,7 +203,7 @@ def test_a_pool_that_no_candidate_names_is_not_described(stand: Stand) -> None:
 def choices_tried() -> Iterator[list[int]]:
     """The number of choices that walks make in the block."""
     tried: list[int] = []
-    take = path_module.Path.take
+    take = walk.Path.take
 
     def counted(self, depth, choice, level, alive):  # type: ignore[no-untyped-def]
         tried.append(choice)
@@ -212,7 +211,7 @@ def choices_tried() -> Iterator[list[int]]:
         return take(self, depth, choice, level, alive)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(path_module.Path, "take", counted)
+        patched.setattr(walk.Path, "take", counted)
         yield tried
 
 
@@ -366,7 +365,7 @@ def test_looking_ahead_loses_no_candidate(stand: Stand, asked: tuple[World, Quer
     for combinations in (64, 0):
         standing.forget()
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(assignments, "ASSIGNMENTS_MAX", combinations)
+            patched.setattr(assign, "ASSIGNMENTS_MAX", combinations)
             for options in WAYS:
                 got = Counter(standing.queried(text, **options).candidates)
                 most = 50 if "max_allocation_candidates" in options else full.total()

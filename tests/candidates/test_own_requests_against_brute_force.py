@@ -14,8 +14,7 @@ from typing import Any
 
 from hypothesis import given, note, seed, settings
 
-from berth.api.berth_v1.own_requests import inferred_request
-from berth.api.operations.berth_v1.place import Basis
+from berth.api.berth_v1.own_requests import Basis, inferred_request
 from berth.candidates import Budget
 from berth.index.snapshot import Snapshot
 from berth.model.ids import ProviderId, ProviderUUID

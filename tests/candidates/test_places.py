@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from berth.candidates import capacity as capacity_package
-from berth.candidates import pool, ranking
-from berth.candidates.capacity import fragments, largest
-from berth.candidates.capacity import hosts as capacity_hosts
-from berth.candidates.capacity.branching import Steps
+from berth.candidates import ranking
+from berth.candidates.capacity import fragments, packing, per_host
+from berth.candidates.capacity.packing import Steps
+from berth.candidates.place import pool
 from tests.brute_order import strategy
 from tests.candidates.engine import ALL, Request, Stand, Standing, wants
 from tests.candidates.strategies import Body, new_consumer
@@ -292,10 +292,18 @@ def test_exactly_so_often_a_request_fits(
     got = standing.ask("capacity", requests={"r": request_})["flavors"]["r"]
     assert (got["count"], got["at_most"]) == (most, most)
     standing.forget()
-    for module in (capacity_hosts, largest):
+    for module in (per_host, packing, fragments):
         monkeypatch.setattr(module, "WAYS_MAX", 1)
     got = standing.ask("capacity", requests={"r": request_})["flavors"]["r"]
     assert got["count"] <= most <= got["at_most"]
+
+
+@pytest.mark.parametrize("ways", [64, 65])
+def test_no_way_of_a_host_with_many_is_left_out(stand: Stand, ways: int) -> None:
+    """Whether they are as many as are listed, or one more."""
+    devices = "\n".join(f"  d{number}  VCPU=1" for number in range(ways))
+    got = stand(f"cn1\n{devices}").ask("capacity", requests={"r": ONE_VCPU})["flavors"]["r"]
+    assert (got["count"], got["at_most"]) == (ways, ways)
 
 
 def test_a_count_for_which_the_steps_did_not_suffice_is_not_exact(

@@ -7,7 +7,6 @@ the world as a drawing that `tests.worlds.world` reads, the query, and the seed.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,8 +16,8 @@ from typing import Any
 import pytest
 from hypothesis import given, note, seed, settings
 
-from berth.candidates import LongAnswer, assignments, candidate_texts, filter
-from berth.index import summary_text
+from berth.candidates import assign, filter, render
+from berth.index import texts
 from berth.index.memory import Memory
 from tests.answers import Answer, providers_of
 from tests.brute_force import answer, summaries
@@ -30,12 +29,9 @@ from tests.queries import query_text
 from tests.world_over_http import built_over_http, changed_over_http
 from tests.worlds import World
 
-#: Its name in the package is that of its function.
-render = sys.modules[LongAnswer.__module__]
-
-#: Bounds that a small world does not reach: all combinations tried at most, candidates that are
-#: written one by one, and from how many on they are written together; rows that are filtered at
-#: once; and bytes of memory.
+#: Bounds that a small world does not reach: all combinations tried at most; from how many on texts
+#: are made by columns, and from how many candidates a batch on batch by batch; rows that are
+#: filtered at once; and bytes of memory.
 WAYS = (
     (64, 1000, 1, 4096, 1 << 24),
     (0, 0, 1, 4096, 1 << 24),
@@ -61,14 +57,15 @@ def fleet_with_questions(dice: Dice) -> Asked:
 
 @contextmanager
 def one_way(
-    standing: Standing, combinations: int, few: int, large: int, rows: int, memory: int
+    standing: Standing, combinations: int, many: int, large: int, rows: int, memory: int
 ) -> Iterator[None]:
     """The index begins anew, and the bounds of a search are small."""
     standing.forget(Memory(memory))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(assignments, "ASSIGNMENTS_MAX", combinations)
-        patched.setattr(candidate_texts, "FEW_MAX", few)
-        patched.setattr(candidate_texts, "LARGE_BATCH_MIN", large)
+        patched.setattr(assign, "ASSIGNMENTS_MAX", combinations)
+        patched.setattr(texts, "MANY_ROWS", many)
+        patched.setattr(texts, "MANY_NUMBERS", many)
+        patched.setattr(render, "LARGE_BATCH_MIN", large)
         patched.setattr(filter, "ROWS_MAX", rows)
         yield
 
@@ -79,8 +76,9 @@ def long_answers(piece_bytes: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(render, "WHOLE_BYTES_MAX", 0)
         patched.setattr(render, "ESTIMATED_FROM", 0)
-        patched.setattr(summary_text, "MANY_ROWS", 0)
-        for module in (render, candidate_texts, summary_text):
+        patched.setattr(texts, "MANY_ROWS", 0)
+        patched.setattr(texts, "MANY_NUMBERS", 0)
+        for module in (render, texts):
             patched.setattr(module, "PIECE_BYTES", piece_bytes)
         yield
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, note, seed, settings
 
-from berth.candidates import assignments, ranking
+from berth.candidates import assign, ranking
 from berth.candidates.ranking import SCORED_PER_HOST_MAX
 from tests.brute_force import Candidate
 from tests.brute_order import score, strategy
@@ -84,7 +84,7 @@ def test_candidates_come_in_the_order_of_plain_loops(
     # An assignment that is kept is not searched again.
     standing.forget()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(assignments, "ASSIGNMENTS_MAX", 1)
+        patched.setattr(assign, "ASSIGNMENTS_MAX", 1)
         patched.setattr(ranking, "KEPT_MAX", 0)
         for sent, whole in zip(asked[1], wholes, strict=True):
             if whole is not None:

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from berth.candidates import Budget, shared_pools
-from berth.candidates.choosing import Chosen, Limits, choose, choose_from
-from berth.candidates.listing import candidate_texts
+from berth.candidates import Budget, place
+from berth.candidates.conditions import MembershipTest, TraitTest
 from berth.candidates.order import HOST, Order, Preference, Strategy
-from berth.candidates.plan import MembershipTest, Plan, TraitTest
-from berth.candidates.pool import Amounts, Pool
+from berth.candidates.place import Chosen, SharedPools, choose, choose_from
+from berth.candidates.place.bounds import Limits
+from berth.candidates.place.pool import Amounts, Pool
+from berth.candidates.plan import Plan
 from berth.candidates.ranking import Ranked
-from berth.candidates.references import References, request_of
-from berth.candidates.resolve import resolve
-from berth.candidates.shared_pools import SharedPools
+from berth.candidates.render_ranked import candidate_texts
+from berth.candidates.resolve import resolve_question
 from berth.index.scenario import with_usage
 from berth.index.snapshot import Snapshot
 from tests.candidates.engine import question_of, snapshot_of
@@ -55,8 +55,7 @@ def asked(prepared: Path, groups: str) -> Iterator[tuple[Snapshot, Plan]]:
 def plan_of(snapshot: Snapshot, groups: str) -> Plan:
     """The plan of a request."""
     question = question_of({"groups": GROUPS[groups]}, snapshot)
-    request = request_of(question, References(snapshot))
-    return resolve(snapshot, request, one_per_tree=False)
+    return resolve_question(snapshot, question)
 
 
 def texts(snapshot: Snapshot, plan: Plan, order: Order, ranked: Ranked) -> Sequence[bytes]:
@@ -176,7 +175,7 @@ def test_what_was_taken_counts_once_after_pools_were_dropped(
     prepared: Path, monkeypatch: pytest.MonkeyPatch, bound: str, most: int, order: Order
 ) -> None:
     """Several questions in turn: each call gets what it would if it had searched."""
-    monkeypatch.setattr(shared_pools, bound, most)
+    monkeypatch.setattr(place, bound, most)
     with snapshot_of(FLEET, prepared) as snapshot:
         plans = {groups: plan_of(snapshot, groups) for groups in GROUPS}
         sizes = [len(Pool(snapshot, plan, order, Budget()).fits) for plan in plans.values()]
@@ -200,7 +199,7 @@ def test_few_pools_are_kept(
 ) -> None:
     """However many questions there are, and with so many candidates together; the pool of the last
     one is kept, unless it has too many alone."""
-    monkeypatch.setattr(shared_pools, bound, most)
+    monkeypatch.setattr(place, bound, most)
     with asked(prepared, "flat") as (snapshot, plan):
         pools = SharedPools()
         for number, question in enumerate("abcde"):
@@ -209,6 +208,6 @@ def test_few_pools_are_kept(
             assert question in still
             assert len(still) == min(2, number + 1) or number > 1
             assert len(still) <= 2
-        monkeypatch.setattr(shared_pools, "CANDIDATES_MAX", 4)
+        monkeypatch.setattr(place, "CANDIDATES_MAX", 4)
         search(pools, "f", snapshot, plan)
         assert next_from(pools, question="f") is None

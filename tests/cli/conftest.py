@@ -14,7 +14,7 @@ import pytest
 from berth.cli.fleet.access import Access
 from berth.cli.fleet.demo_fleet import demo_fleet
 from berth.cli.fleet.demo_loading import load
-from berth.cli.options import ConfigurationSource
+from berth.cli.sources import ConfigurationSource
 from tests.cli.in_process import InProcess
 from tests.cli.service import Service, listening
 from tests.e2e.serving import configured

@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 
 from berth.cli.agent_running import Alarm
-from berth.cli.exit_codes import ExitCode
+from berth.cli.failure import ExitCode
 from berth.hosts import drivers
 from berth.hosts.plan import Allocations
 from berth.hosts.provider_tree import ProviderTree
 from berth.hosts.service import Service
-from berth.hosts.state_lock import StateLock
+from berth.hosts.state_dir import StateLock
 from berth.hosts.transports import with_token
 from tests.cli.in_process import InProcess
 from tests.cli.test_commands import assert_fails

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from berth.cli.exit_codes import ExitCode
+from berth.cli.failure import ExitCode
 from tests.cli.in_process import InProcess
 from tests.cli.test_commands import assert_fails
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from berth.cli.exit_codes import ExitCode
+from berth.cli.failure import ExitCode
 from berth.client import Client, NotThere
 from tests.cli.in_process import InProcess
 from tests.cli.test_commands import assert_fails

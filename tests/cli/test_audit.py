@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from berth import config
-from berth.cli.exit_codes import ExitCode
+from berth.cli.failure import ExitCode
 from berth.direct import PlacementDirect
 from berth.hosts.audit import Known, read_world, suspects
 from berth.hosts.service import Service

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from berth.cli.audit_log_files import parse_moment
-from berth.cli.exit_codes import ExitCode
+from berth.cli.audit_log import parse_moment
+from berth.cli.failure import ExitCode
 from tests.cli.in_process import InProcess
 
 JOB, VM = "9c2f41d0-57a7-4e0c-8f0f-2b1d2a7b6c11", "0c2f41d0-57a7-4e0c-8f0f-2b1d2a7b6c12"

@@ -12,8 +12,7 @@ import pytest
 
 from berth import config
 from berth.cli.address import Address, parse_bind, reserved, split_bind
-from berth.cli.exit_codes import ExitCode
-from berth.cli.failure import CommandFailed
+from berth.cli.failure import CommandFailed, ExitCode
 from berth.cli.serve import describe, refuse_strangers, warn_of_clear_text
 from berth.config import Settings
 from berth.config.options import AuthStrategy

@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import subprocess
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
+import click
 import pytest
 
 import berth
 from berth.cli.deferred import Deferred, loaded
-from berth.cli.error_codes import EXIT_CODES, failure_for
-from berth.cli.exit_codes import ExitCode
+from berth.cli.failure import EXIT_CODES, ExitCode, failure_for
 from berth.cli.main import cli
 from tests.e2e.serving import BERTH, PATIENCE, environment, run_anew, run_berth
 
@@ -54,6 +58,32 @@ def test_what_stands_for_a_command_says_what_the_command_says() -> None:
     for one in deferred:
         own = " ".join(str(loaded(one).help).partition("\n\n")[0].split())
         assert one.help == own
+
+
+def commands_with_works() -> Iterator[tuple[click.Command, ModuleType, str]]:
+    """The commands whose work a function in another module does: that module, and its name."""
+    folder = Path(berth.__file__).parent
+    for path in sorted((folder / "cli").rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            for decorator in getattr(node, "decorator_list", ()):
+                if isinstance(node, ast.FunctionDef) and "work_in(" in ast.unparse(decorator):
+                    own = ".".join(path.relative_to(folder.parent).with_suffix("").parts)
+                    command = getattr(import_module(own), node.name)
+                    module = import_module(f"berth.cli.{ast.literal_eval(decorator.args[0])}")
+                    yield command, module, node.name
+
+
+def test_the_work_of_a_command_takes_exactly_what_its_options_say(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing else compares the options with the function in another module that gets them."""
+    works = list(commands_with_works())
+    assert len({command.callback.__module__ for command, _, _ in works}) > 3
+    for command, module, name in works:
+        work = inspect.signature(getattr(module, name))
+        monkeypatch.setattr(module, name, work.bind)
+        with click.Context(command, obj=False) as context:
+            context.invoke(command, **{option.name: None for option in command.params})
 
 
 @pytest.mark.parametrize(

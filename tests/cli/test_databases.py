@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy.engine import URL, make_url
 
-from berth.cli.exit_codes import ExitCode
+from berth.cli.failure import ExitCode
 from tests.cli.in_process import InProcess
 from tests.cli.test_commands import assert_fails, configuration
 from tests.e2e.serving import BERTH, PATIENCE, environment, run_anew, run_berth
@@ -104,7 +104,7 @@ def test_a_driver_that_is_not_installed(database_url: str, tmp_path: Path) -> No
     [
         ("UPDATE alembic_version SET version_num = 'ffffffffffff'", "newer release"),
         ("UPDATE berth_alembic_version SET version_num = '9999'", "newer release"),
-        ("UPDATE berth_alembic_version SET version_num = '0002'", "continues where that stopped"),
+        ("UPDATE berth_alembic_version SET version_num = '0001'", "continues where that stopped"),
     ],
 )
 def test_a_schema_that_is_not_this_releases(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from berth.cli.exit_codes import ExitCode
+from berth.cli.failure import ExitCode
 from berth.index import Index
 from berth.model.errors import RevisionForeign
 from berth.store.leases import put_lease
@@ -154,7 +154,7 @@ def test_of_many_drains_and_leases_a_release_names_five_and_counts_the_rest(tmp_
 def test_an_upgrade_says_what_it_has_counted(tmp_path: Path) -> None:
     """Plain lines without a terminal."""
     url, source = sound(tmp_path)
-    run(url, "UPDATE berth_alembic_version SET version_num = '0002'", "DELETE FROM berth_usages")
+    run(url, "UPDATE berth_alembic_version SET version_num = '0001'", "DELETE FROM berth_usages")
     done = run_berth(tmp_path, "db", "upgrade", "--config-file", source)
     assert done.returncode == ExitCode.OK, done.stderr
     assert "counting usages: 24" in done.stderr
@@ -164,7 +164,7 @@ def test_an_upgrade_says_what_it_has_counted(tmp_path: Path) -> None:
 def test_an_upgrade_that_is_interrupted_says_that_it_goes_on(tmp_path: Path) -> None:
     """Ctrl-C while it waits for the file's lock: one line, and the exit code."""
     url, source = sound(tmp_path)
-    run(url, "UPDATE berth_alembic_version SET version_num = '0002'", "DELETE FROM berth_usages")
+    run(url, "UPDATE berth_alembic_version SET version_num = '0001'", "DELETE FROM berth_usages")
     with opened_at(url).engine.connect() as holder:
         holder.exec_driver_sql("ROLLBACK")
         holder.exec_driver_sql("BEGIN IMMEDIATE")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from berth.cli.exit_codes import ExitCode
+from berth.cli.failure import ExitCode
 from berth.store.engine.opening import open_database
 from tests.cli.test_commands import assert_fails
 from tests.copying.contents import contents, fill

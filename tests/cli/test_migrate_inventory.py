@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from berth import config
-from berth.cli import inventory_migration as command
-from berth.cli.exit_codes import ExitCode
+from berth.cli import migrate_inventory as command
+from berth.cli.failure import ExitCode
 from berth.cli.progress import reporting
 from berth.direct import PlacementDirect
 from berth.hosts.drivers.static import StaticDriver
-from berth.hosts.state_lock import StateLock
+from berth.hosts.state_dir import StateLock
 from tests.cli.in_process import InProcess
 from tests.hosts.machines import TWO_SOCKETS
 from tests.hosts.stage import Stage, consumer_uuid, drawn

@@ -6,9 +6,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from berth.api.paths import kind_of
-from berth.cli.exit_codes import ExitCode
-from berth.cli.policy_rules import auditor_file, members_file
+from berth.api.paths import match_of
+from berth.cli.failure import ExitCode
+from berth.cli.policy import auditor_file, members_file
 from tests.cli.test_commands import on
 from tests.e2e.serving import run_berth
 
@@ -52,7 +52,7 @@ def test_an_auditor_looks_and_changes_nothing(tmp_path: Path) -> None:
         if rule["requests"]:
             methods_and_paths = (request.split(" ") for request in rule["requests"])
             looks = all(
-                kind_of({"REQUEST_METHOD": method, "PATH_INFO": path}).is_read
+                match_of({"REQUEST_METHOD": method, "PATH_INFO": path}).kind.is_read
                 for method, path in methods_and_paths
             )
             assert may[rule["name"]] == looks, rule["name"]

@@ -12,8 +12,8 @@ from uuid import UUID
 import pytest
 from oslo_upgradecheck.upgradecheck import Code
 
-from berth.cli.exit_codes import ExitCode
-from berth.cli.service_check import service_check
+from berth.cli.failure import ExitCode
+from berth.cli.status import service_check
 from tests.cli.in_process import InProcess
 from tests.cli.test_commands import assert_fails, configuration, on
 from tests.client import Client

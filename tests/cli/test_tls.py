@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from berth.cli.exit_codes import ExitCode
-from berth.cli.failure import CommandFailed
+from berth.cli.failure import CommandFailed, ExitCode
 from berth.cli.tls import EXPIRES_SOON, Tls, read_tls
 from tests.certificates import Certificate, make_certificate
 

@@ -17,18 +17,10 @@ from typing import Any
 import pytest
 
 from berth.cli import credential_file
-from berth.cli.exit_codes import ExitCode
-from berth.cli.failure import CommandFailed
-from berth.cli.token_file_edits import parse_expires
+from berth.cli.accounts import parse_expires
+from berth.cli.failure import CommandFailed, ExitCode
 from berth.edge.auth.identity import Identity
-from berth.edge.auth.token_file import (
-    Token,
-    hash_of,
-    id_in,
-    issue,
-    parse_tokens,
-    render_tokens,
-)
+from berth.edge.auth.tokens import Token, hash_of, id_in, issue, parse_tokens, render_tokens
 from tests.cli.in_process import InProcess
 from tests.cli.test_commands import configuration
 

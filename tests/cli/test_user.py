@@ -13,7 +13,7 @@ from typing import TextIO
 
 import pytest
 
-from berth.cli.exit_codes import ExitCode
+from berth.cli.failure import ExitCode
 from berth.edge.auth.htpasswd import is_password, parse_users
 from tests.cli.in_process import InProcess
 from tests.cli.test_commands import assert_fails, configuration

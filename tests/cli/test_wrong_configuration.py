@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from berth import config, deploy
-from berth.cli.exit_codes import ExitCode
+from berth.cli.failure import ExitCode
 from berth.config import ConfigurationError
 from tests.cli.test_commands import assert_fails
 from tests.e2e.serving import run_berth

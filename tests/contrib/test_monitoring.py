@@ -20,7 +20,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from berth.cli.agent_endpoint import metrics_served_at
+from berth.cli.agent_running import metrics_served_at
 from berth.hosts import BadProviderTree
 from berth.hosts.agent_report import AgentReport
 from tests.client import Client

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from berth.cli.exit_codes import ExitCode
-from berth.edge.server.lifeline import STOP_S_MAX
+from berth.cli.failure import ExitCode
+from berth.edge.server.stopping import STOP_S_MAX
 from tests.client import Client
 from tests.contrib import unit
 from tests.contrib.unit import Unit

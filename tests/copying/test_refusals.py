@@ -91,8 +91,8 @@ def test_a_source_that_was_written_lately_is_probably_served(
     add_provider(source, 200)
     run(
         source,
-        "INSERT INTO berth_writer (id, seq, trimmed_seq, kept_seq, updated_at)"
-        f" VALUES (99, 0, 0, 0, '{ago(timedelta(days=2))}')",
+        "INSERT INTO berth_writer (id, seq, trimmed_seq, updated_at)"
+        f" VALUES (99, 0, 0, '{ago(timedelta(days=2))}')",
     )
     refused(source, target, "within the last minute.*--force")
     assert schema.is_empty(target)

@@ -17,10 +17,10 @@ from _pytest.mark import ParameterSet
 from keystoneauth1 import loading
 from oslo_config import cfg, iniparser
 
+from berth.api.berth_v1.capacity import BODY as CAPACITY
 from berth.api.berth_v1.grammar import REQUEST
-from berth.api.berth_v1.pointed import PointedSchema
-from berth.api.berth_v1.reading import read_request
-from berth.api.operations.berth_v1.capacity import BODY_SCHEMA as CAPACITY
+from berth.api.berth_v1.inputs import PointedSchema
+from berth.api.berth_v1.questions import read_request
 from berth.api.policy import list_rules
 from berth.config.options import register_logging, register_opts
 from tests.docs.how_to import HOW_TO

@@ -9,7 +9,6 @@ import pytest
 
 from tests.docs.how_to import HOW_TO, OF_THE_ORIGINAL, follow
 from tests.docs.pages import DOCS
-from tests.effort import LEFT_OUT, is_left_out
 from tests.servers.keystone import Keystone
 
 #: Needs a Keystone and the credentials of its administrator.
@@ -21,8 +20,6 @@ HERE = [page for page in HOW_TO if page not in (OF_THE_ORIGINAL, OF_KEYSTONE)]
 @pytest.mark.parametrize("page", HERE, ids=lambda page: page.stem)
 def test_a_how_to_works_as_it_is_printed(page: Path, tmp_path: Path) -> None:
     """It runs in an empty directory, with only what the page and an installation provide."""
-    if is_left_out(HERE, page, "how-to"):
-        pytest.skip(LEFT_OUT)
     home = tmp_path / "home"
     home.mkdir()
     follow(page, home)

@@ -11,10 +11,10 @@ from random import Random
 import pytest
 from oslo_config import cfg
 
+from berth.api.berth_v1.codes import CODES
 from berth.api.namespaces import BERTH
-from berth.api.operations.berth_v1.codes import CODES
 from berth.api.policy import list_rules
-from berth.cli.exit_codes import ExitCode
+from berth.cli.failure import ExitCode
 from berth.config.options import register_logging, register_opts
 from berth.hosts import agent_config
 from berth.hosts.agent import Agent, Orders, Woken
@@ -214,7 +214,7 @@ def test_every_key_of_the_agent_is_on_its_page() -> None:
     }
     keys = {
         f"{key}.{inner}" if inner else key
-        for key in agent_config.AgentFile.__struct_fields__
+        for key in agent_config.AgentFile.__struct_encode_fields__
         for inner in of_sections.get(key, ("",))
     }
     documented = re.findall(r"^\| `([\w.]+)` \|", section(AGENT, "agent.yaml"), re.MULTILINE)

@@ -14,7 +14,7 @@ from typing import Any, get_args
 import pytest
 
 from berth.config.options import AuthStrategy
-from berth.edge.log_format import ObjectFormatter
+from berth.edge.log_setup import ObjectFormatter
 from tests.client import Client
 from tests.e2e.serving import PATIENCE, Service, serving, wait_until
 from tests.edge.auth.gate import basic

@@ -14,7 +14,6 @@ from tests.docs.how_to import shows
 from tests.docs.pages import ROOT, blocks, section
 from tests.e2e.serving import PATIENCE, served
 from tests.e2e.warm import warm_commands
-from tests.effort import LEFT_OUT, is_left_out
 
 #: Printed in front of the output of each block of commands.
 MARK = "berth-readme-block"
@@ -48,11 +47,15 @@ def follow(directory: Path, steps: list[tuple[str, str]], **variables: str) -> l
     return ran.stdout.split(f"{MARK}\n")[1:]
 
 
-@pytest.mark.parametrize("is_served", [True, False], ids=["over HTTP", "on the database"])
+@pytest.mark.parametrize(
+    "is_served",
+    [
+        pytest.param(True, id="over HTTP"),
+        pytest.param(False, id="on the database", marks=pytest.mark.thorough),
+    ],
+)
 def test_the_example_prints_what_the_page_shows(tmp_path: Path, is_served: bool) -> None:
     """Each block of output follows the commands that print it."""
-    if is_left_out([True, False], is_served, "readme"):
-        pytest.skip(LEFT_OUT)
     if is_served:
         with served(tmp_path) as url:
             outputs = follow(tmp_path, STEPS, BERTH_URL=url)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from berth.cli.exit_codes import ExitCode
+from berth.cli.failure import ExitCode
 from tests.client import ADMIN, Client
 from tests.e2e.serving import PATIENCE, Service, run_berth, serving, wait_until
 

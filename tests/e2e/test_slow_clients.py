@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from berth.cli.exit_codes import ExitCode
+from berth.cli.failure import ExitCode
 from berth.edge.server.workers import CONNECTIONS_MAX, FILES_BESIDES
 from tests.client import Client
 from tests.e2e.serving import BERTH, PATIENCE, Service, serving, wait_until

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from berth.cli.exit_codes import ExitCode
+from berth.cli.failure import ExitCode
 from tests.e2e.serving import run_berth, served
 
 NAME = "this-machine"

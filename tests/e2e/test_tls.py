@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from berth.cli.exit_codes import ExitCode
+from berth.cli.failure import ExitCode
 from berth.hosts.agent_config import ServiceAccess
 from berth.hosts.fields import FilePath
 from berth.hosts.transports import of_service

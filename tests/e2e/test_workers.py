@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from berth.cli.exit_codes import ExitCode
+from berth.cli.failure import ExitCode
 from tests.client import Client
 from tests.e2e.serving import PATIENCE, Service, configured, serving, wait_until
 from tests.e2e.test_serve import listeners

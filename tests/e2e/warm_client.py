@@ -25,7 +25,8 @@ asked = {
 with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
     server.connect(sys.argv[1])
     socket.send_fds(server, [json.dumps(asked).encode()], [0, 1, 2])
-    for number in set(SIGNALS) - set(ignored):
+    # Those that are ignored too: the command may have a handler of its own for them.
+    for number in SIGNALS:
         signal.signal(number, lambda number, _: server.send(bytes([number])))
     # The command holds the streams: who reads them sees their end when it ends, or closes them.
     for stream in (0, 1, 2):

@@ -19,8 +19,8 @@ from berth import config
 from berth.api.environ import WORKED_LONG
 from berth.config import AdmissionSettings, ConfigurationError
 from berth.edge import admission
-from berth.edge.admission import REFUSAL_S, Line, Observer, Place, Searches, admit
-from berth.edge.request_log import log_requests
+from berth.edge.admission import REFUSAL_S, Admission, Line, Observer, Place, Searches
+from berth.edge.layers import front
 from tests.client import Client, Response
 from tests.e2e.serving import PATIENCE, wait_until
 from tests.routes import SEARCHES
@@ -43,7 +43,7 @@ class Service:
     def __post_init__(self) -> None:
         self._may_end = threading.Semaphore(0)
         self.client = Client.of(
-            log_requests(admit(self.settings, pause=self.pauses.append)(self._answer))
+            front(partial(Admission(self.settings, pause=self.pauses.append).run, self._answer))
         )
         self._threads: list[threading.Thread] = []
 
@@ -299,8 +299,10 @@ def test_memory_is_given_back_after_a_long_search(is_long: bool) -> None:
         start_response("200 OK", [("content-length", "0")])
         return [b""]
 
-    admitting = admit(AdmissionSettings(1, 1, 1, 0, 0), give_back=lambda: given_back.append(True))
-    client = Client.of(log_requests(admitting(application)))
+    admission = Admission(
+        AdmissionSettings(1, 1, 1, 0, 0), give_back=lambda: given_back.append(True)
+    )
+    client = Client.of(front(partial(admission.run, application)))
     assert client.get("/allocation_candidates").status == 200
     assert given_back == [True] * is_long
 

@@ -16,8 +16,7 @@ import pytest
 from berth.api.audit import Trail
 from berth.config import ConfigurationError
 from berth.edge import audit_log
-from berth.edge.audit_file import AuditFile
-from berth.edge.audit_log import AGAIN_S, AuditLog, Observer
+from berth.edge.audit_log import AGAIN_S, AuditFile, AuditLog, Observer
 from berth.index import Index
 from tests.api import configured
 
@@ -25,7 +24,7 @@ from tests.api import configured
 WRITER = """
 import sys
 from pathlib import Path
-from berth.edge.audit_file import AuditFile
+from berth.edge.audit_log import AuditFile
 file = AuditFile(Path(sys.argv[1]))
 for _ in range(1000):
     file.append(sys.argv[2].encode() * 9000 + b"\\n")

@@ -10,17 +10,17 @@ from typing import Any, Final
 import pytest
 from prometheus_client.core import Metric
 
-from berth.api.berth_v1 import expanding
-from berth.candidates.capacity import Capacity, Counting, Total
+from berth.api.berth_v1 import fleet_questions
+from berth.candidates.capacity import Capacity, Counting
 from berth.config import MetricsSettings
-from berth.edge import capacity_gauges
-from berth.edge.capacity_gauges import BUDGET_S, CapacityGauges
+from berth.edge import fleet_gauges as capacity_gauges
+from berth.edge.fleet_gauges import BUDGET_S, CapacityGauges
 from berth.index import Index
-from berth.model.flavor import Flavor, FlavorName
+from berth.model.capacity import Total
 from berth.model.ids import AggregateUUID
+from berth.model.named import Flavor, FlavorName
 from berth.store.engine.database import Database
-from berth.store.flavors import delete_flavor, put_flavor
-from berth.store.labels import replace_labels
+from berth.store.named import delete_flavor, put_flavor, replace_labels
 from berth.store.traits import create_trait, delete_trait
 from tests.client import Client
 from tests.edge.auth.gate import Clock
@@ -98,7 +98,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def noted(*arguments: Any) -> Any:
         names.append(arguments[1])
-        return expanding.flavor_to_count(*arguments)
+        return fleet_questions.flavor_to_count(*arguments)
 
     monkeypatch.setattr(capacity_gauges, "flavor_to_count", noted)
     return names
@@ -236,7 +236,7 @@ def _takes(
     """Have each flavor take some part of the budget, and notice or not that it is over; the list of
     those that have been begun."""
     fragments = Counting.fragments
-    to_count = expanding.flavor_to_count
+    to_count = fleet_questions.flavor_to_count
     names: list[str] = []
 
     def begin(snapshot: Any, name: FlavorName) -> Any:

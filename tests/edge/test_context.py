@@ -12,8 +12,7 @@ from oslo_context import context as oslo
 from oslo_context.context import RequestContext
 
 from berth.api.environ import HOST
-from berth.edge.auth.identity import IDENTITY_HEADERS
-from berth.edge.context import Context
+from berth.edge.auth.identity import IDENTITY_HEADERS, Context
 from tests.effort import scaled
 
 READ_BY_OSLO = {name for names in oslo._ENVIRON_HEADERS.values() for name in names}

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from berth.api.environ import CONTEXT
-from berth.api.request import Request
-from berth.candidates import CandidatesRequest, RequestGroup
-from berth.edge.context import Context
+from berth.api.paths import match_of
+from berth.api.request import Call
+from berth.candidates.question import Question, QuestionGroup
+from berth.edge.auth.identity import Context
 from berth.edge.empty_answers import LOG
 from tests.api import configured
 from tests.client import Client, wsgi_environ
@@ -101,11 +102,12 @@ def test_it_can_be_switched_off(tmp_path: Path, log: Kept) -> None:
         assert log.records.empty()
 
 
-def noted() -> tuple[CandidatesRequest, Request]:
+def noted() -> tuple[Question, Call]:
     """A request that nothing fits."""
-    wanted = CandidatesRequest(groups=(RequestGroup("", resources=(("VCPU", 99),)),))
+    question = Question((("", QuestionGroup(resources=(("VCPU", 99),))),), is_query=True)
     environ = wsgi_environ(
         "GET", "/allocation_candidates?resources=VCPU:99", [], None, script_name=""
     )
     environ[CONTEXT] = Context.begin("req-1", None)
-    return wanted, Request(environ)
+    unused: Any = None
+    return question, Call(environ, match_of(environ), unused)

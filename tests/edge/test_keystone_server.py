@@ -15,7 +15,7 @@ from keystonemiddleware.auth_token import InvalidToken
 
 from berth import config, deploy
 from berth.config import ConfigurationError, options
-from berth.edge.auth.keystone import KeystoneUnavailable
+from berth.edge.auth.identity import KeystoneUnavailable
 from berth.edge.auth.keystone_server import PAUSE_S, IdentityServer
 from tests.edge.auth.gate import Clock
 from tests.servers.ports import free_port

@@ -6,26 +6,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from wsgiref.types import StartResponse, WSGIEnvironment
-from wsgiref.util import setup_testing_defaults
 
 import pytest
 from oslo_context.context import RequestContext, get_current
 
-from berth.api.errors import MICROVERSION, REQUEST_ID, refusal_of
+from berth.api.errors import MICROVERSION, refusal_of
 from berth.edge.auth.identity import identify
-from berth.edge.auth.noauth2 import noauth2
-from berth.edge.crash_guard import catch_crashes
-from berth.edge.outage_log import AGAIN_S, OutageLog
-from berth.edge.request_log import log_requests
+from berth.edge.auth.layers import noauth2
+from berth.edge.fault_logs import AGAIN_S, OutageLog
+from berth.edge.layers import catch_crashes, front
 from berth.model.errors import DatabaseUnavailable, IndexUnavailable
 from tests.client import Client
-
-
-def environment(**more: object) -> WSGIEnvironment:
-    """A WSGI environment."""
-    environ: WSGIEnvironment = {REQUEST_ID: "req-1"}
-    setup_testing_defaults(environ)
-    return {**environ, **more}
 
 
 def failing(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -36,7 +27,7 @@ def failing(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable
 
 def test_a_fault_is_logged_and_told(caplog: pytest.LogCaptureFixture) -> None:
     """500 with the exception's text on one line, without tags; only the log has the traceback."""
-    answer = Client.of(log_requests(catch_crashes(failing))).get("/anything")
+    answer = Client.of(front(catch_crashes(failing))).get("/anything")
     assert answer.status == 500
     assert answer.detail.endswith("\n\n the mistake of somebody  ")
     assert answer.code == "placement.undefined_code"
@@ -44,7 +35,7 @@ def test_a_fault_is_logged_and_told(caplog: pytest.LogCaptureFixture) -> None:
     assert "openstack-api-version" not in answer.headers
     assert "Traceback" not in answer.text
     assert any(record.exc_info for record in caplog.records)
-    head = Client.of(log_requests(catch_crashes(failing))).request("HEAD", "/anything")
+    head = Client.of(front(catch_crashes(failing))).request("HEAD", "/anything")
     assert (head.status, head.body) == (500, b"")
 
 
@@ -90,7 +81,7 @@ def test_the_request_log_tells_each_end(
         return []
 
     with caplog.at_level(logging.INFO, logger="placement.requestlog"):
-        Client.of(log_requests(application), script_name="/placement").get(target)
+        Client.of(front(application), script_name="/placement").get(target)
     (line,) = caplog.messages
     assert line.endswith(f'"GET {shown}" status: 204 len: 0 microversion: 1.7')
 
@@ -100,7 +91,7 @@ def test_a_log_line_never_bears_the_name_of_another_request(
 ) -> None:
     """A thread that has served a request logs a later refusal with only that request's id."""
     contexts: list[RequestContext | None] = []
-    guarded = log_requests(noauth2(identify(failing)))
+    guarded = front(noauth2(identify(failing)))
 
     class Listener(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -111,7 +102,7 @@ def test_a_log_line_never_bears_the_name_of_another_request(
     logger.addHandler(listener)
     try:
         with caplog.at_level(logging.INFO, logger=logger.name):
-            Client.of(log_requests(noauth2(identify(catch_crashes(failing))))).get("/a")
+            Client.of(front(noauth2(identify(catch_crashes(failing))))).get("/a")
             answer = Client.of(guarded).acting_as({}).get("/a")
     finally:
         logger.removeHandler(listener)

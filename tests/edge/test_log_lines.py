@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from oslo_context.context import RequestContext
 
 from berth.edge import log_lines
-from berth.edge.log_lines import LineFormatter, LineHandler
+from berth.edge.log_lines import LineFormatter, write_line
 from tests.edge.test_log_format import CONTEXTS, DATES, IDENTITIES, configuration
 from tests.effort import scaled
 
@@ -33,17 +33,22 @@ LINES = st.sampled_from(
 MOMENT = re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{3})?")
 
 
-def handler_of(formatter: logging.Formatter) -> LineHandler:
-    """A handler that writes into memory."""
-    handler = LineHandler(io.StringIO())
+def logger_of(formatter: logging.Formatter) -> tuple[logging.Logger, io.StringIO]:
+    """A logger below a root of its own, whose only handler writes into memory."""
+    text = io.StringIO()
+    handler = logging.StreamHandler(text)
     handler.setFormatter(formatter)
-    return handler
+    root = logging.RootLogger(logging.INFO)
+    root.addHandler(handler)
+    logger = logging.Logger(NAME)
+    logger.parent = root
+    setattr(logger, "root", root)  # noqa: B010 - mypy takes it for the class's alone
+    return logger, text
 
 
-def text_of(handler: LineHandler) -> str:
-    """What a handler has written, without the time of day."""
-    assert isinstance(handler.stream, io.StringIO)
-    return MOMENT.sub("<time>", handler.stream.getvalue())
+def without_times(text: io.StringIO) -> str:
+    """What was written, without the time of day."""
+    return MOMENT.sub("<time>", text.getvalue())
 
 
 @settings(max_examples=scaled(100))
@@ -58,25 +63,25 @@ def test_a_line_without_a_record_is_that_of_a_record(
 ) -> None:
     """Whatever the formats and the callers, where it is written at all."""
     formatter = LineFormatter(datefmt=DATES, config=configuration(line, identity))
-    direct, by_record = handler_of(formatter), handler_of(formatter)
+    direct, lines = logger_of(formatter)
+    by_record, expected = logger_of(formatter)
     for context in contexts:
         context.update_store()
-        if direct.write_line(NAME, context, message):
+        if write_line(direct, context, message):
             record = logging.LogRecord(NAME, logging.INFO, "", 0, "%s", (message,), None)
             by_record.handle(record)
-    assert text_of(direct) == text_of(by_record)
+    assert without_times(lines) == without_times(expected)
 
 
 def test_each_line_has_its_own_time_and_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not those of the line before."""
     line = "%(asctime)s.%(msecs)03d %(user_identity)s %(message)s"
-    handler = handler_of(LineFormatter(datefmt="%S", config=configuration(line, "%(user)s")))
+    logger, text = logger_of(LineFormatter(datefmt="%S", config=configuration(line, "%(user)s")))
     for now, user in ((1.25, "alice"), (1.5, "bob"), (3.0, "bob"), (3.0, "alice")):
         monkeypatch.setattr(log_lines, "time", SimpleNamespace(time=lambda now=now: now))
         context = RequestContext(request_id="req-1", user_id=user, overwrite=False)
-        assert handler.write_line(NAME, context, "message")
-    assert isinstance(handler.stream, io.StringIO)
-    assert handler.stream.getvalue().splitlines() == [
+        assert write_line(logger, context, "message")
+    assert text.getvalue().splitlines() == [
         "01.250 alice message",
         "01.500 bob message",
         "03.000 bob message",

@@ -14,6 +14,7 @@ import pytest
 
 from berth.api.environ import BODY, CONTEXT
 from berth.config import ReceivingSettings
+from berth.edge.layers import front
 from berth.edge.receiving import (
     ELEMENT_BYTES,
     ELEMENTS_PER_MIB,
@@ -21,9 +22,7 @@ from berth.edge.receiving import (
     SMALL,
     Receiving,
     Stream,
-    by_size,
 )
-from berth.edge.request_log import log_requests
 from tests.client import Client, Response
 from tests.e2e.serving import PATIENCE
 
@@ -90,6 +89,13 @@ class Counted:
         return piece
 
 
+def at_once(
+    application: WSGIApplication, environ: WSGIEnvironment, start_response: StartResponse
+) -> Iterable[bytes]:
+    """Run an application without admission control."""
+    return application(environ, start_response)
+
+
 class Service:
     """An application behind the layers, which records the bodies that reach it."""
 
@@ -102,9 +108,8 @@ class Service:
         #: How often it was found out who calls.
         self.asked_who = 0
         self.receiving = Receiving(settings)
-        rest = self.receiving.rest(self._answer)
-        authenticated = self._identify(by_size(small=self._answer, large=rest))
-        self._layered = log_requests(self.receiving.begin(authenticated))
+        authenticated = self._identify(self.receiving.rest(self._answer, at_once))
+        self._layered = front(self.receiving.begin(authenticated, at_once))
 
     def _identify(self, application: WSGIApplication) -> WSGIApplication:
         def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -252,7 +257,7 @@ def test_strangers_make_nobody_keep_more_than_a_small_body(
     assert service.send(body, length).status == status
     assert body.read_bytes == read
     assert service.asked_who == 1
-    assert service.receiving.budget.bytes == 0
+    assert service.receiving.budget.used == 0
 
 
 def test_of_a_stranger_that_announces_no_length_little_is_read() -> None:
@@ -299,13 +304,13 @@ def test_so_many_bytes_of_large_bodies_are_held_and_no_more(announced: bool) -> 
         sent = [pool.submit(service.send, Counted(MIB), length) for _ in range(MEMORY_PER_BYTE)]
         together.wait(PATIENCE)
         service.during = lambda: None
-        assert service.receiving.budget.bytes == MEMORY_PER_BYTE * MIB
+        assert service.receiving.budget.used == MEMORY_PER_BYTE * MIB
         answer = service.send(Counted(SMALL + 1), SMALL + 1 if announced else None)
         assert (answer.status, answer.code) == (503, "placement.overloaded")
         assert service.send(Counted(SMALL), SMALL).status == 200
         together.wait(PATIENCE)
         assert [future.result(PATIENCE).status for future in sent] == [200] * MEMORY_PER_BYTE
-    assert service.receiving.budget.bytes == 0
+    assert service.receiving.budget.used == 0
     assert service.send(Counted(MIB), length).status == 200
 
 
@@ -329,7 +334,7 @@ def test_elements_weigh_in_what_is_held() -> None:
     service = Service(limits(body_mib=1))
     body = b"[" + b"[]," * 1000 + b" " * SMALL
     sizes = []
-    service.during = lambda: sizes.append(service.receiving.budget.bytes)
+    service.during = lambda: sizes.append(service.receiving.budget.used)
     assert service.send(BytesIO(body), len(body)).status == 200
     assert sizes == [len(body) + 2001 * ELEMENT_BYTES]
     assert 1 + ELEMENTS_PER_MIB * ELEMENT_BYTES / MIB <= MEMORY_PER_BYTE

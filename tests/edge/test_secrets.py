@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from berth import config
 from berth.edge.audit_line import _safe
-from berth.edge.context import Context
-from berth.edge.log_format import ObjectFormatter, SafeMessages
-from berth.edge.log_lines import LineFormatter, LineHandler
-from berth.edge.request_log import log_requests
+from berth.edge.auth.identity import Context
+from berth.edge.layers import front
+from berth.edge.log_lines import LineFormatter
+from berth.edge.log_setup import ObjectFormatter, SafeMessages
 from berth.edge.secrets import credentials_in, masked
 from tests.effort import scaled
 
@@ -124,7 +124,7 @@ def fail(logger: logging.Logger) -> None:
 def test_tracebacks_and_messages_are_masked(form: str) -> None:
     """By our formatters, and for handlers that have another."""
     context_of(SENT)
-    handler: logging.Handler = LineHandler(io.StringIO())
+    handler: logging.Handler = logging.StreamHandler(io.StringIO())
     if form == "json":
         handler.setFormatter(ObjectFormatter())
         said = logged(fail, handler)
@@ -154,5 +154,5 @@ def test_headers_are_noted_before_authentication_changes_them(
         return []
 
     environ = {**SENT, "REQUEST_METHOD": "GET", "PATH_INFO": f"/{TOKEN}", "QUERY_STRING": ""}
-    log_requests(application)(environ, lambda *_: lambda _: None)
+    front(application)(environ, lambda *_: lambda _: None)
     assert masked(f"/{TOKEN}", contexts[0]) == "/***"

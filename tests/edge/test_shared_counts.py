@@ -14,7 +14,7 @@ from prometheus_client.mmap_dict import MmapedDict, mmap_key
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.utils import floatToGoString
 
-from berth.edge.shared_counts import SharedCounts
+from berth.edge.exposition import SharedCounts
 
 BOUNDS = [*map(floatToGoString, (0.005, 0.25, 1.0, 10.0)), "+Inf"]
 

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from berth.edge.log_format import ObjectFormatter
-from berth.edge.request_log import LOG, OutcomeLog
-from berth.edge.traceparent import trace_id_of
+from berth.edge.log_setup import ObjectFormatter
+from berth.edge.request_log import REQUEST_LOG, record_of, trace_id_of
 from tests.api import configured
 from tests.client import Client
 
@@ -69,10 +68,10 @@ def test_the_trace_is_in_the_request_log_and_the_audit_log(
     client: Client, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Of requests that belong to one; the lines of others are as they were."""
-    with caplog.at_level(logging.INFO, LOG.name):
+    with caplog.at_level(logging.INFO, REQUEST_LOG.name):
         for header in ({"traceparent": VALID}, {"traceparent": "wrong"}, {}):
             client.put("/traits/CUSTOM_TRACED", headers=header)
-    lines = [record.getMessage() for record in caplog.records if record.name == LOG.name]
+    lines = [record.getMessage() for record in caplog.records if record.name == REQUEST_LOG.name]
     assert [line.endswith(f"microversion: 1.39 trace: {TRACE}") for line in lines] == [
         True,
         False,
@@ -92,7 +91,7 @@ def test_every_json_line_of_the_request_has_the_trace(client: Client) -> None:
     for header in ({"traceparent": VALID}, {}):
         client.get("/", headers=header)
         trace = f" trace: {TRACE}" if header else ""
-        request = OutcomeLog().record(logging.INFO, (*outcome, trace), 0.25)
+        request = record_of(logging.INFO, (*outcome, trace), 0.25)
         for each in (record, request):
             shown = json.loads(formatter.format(each))
             seen.append((shown.get("extra") or {}).get("trace_id"))

@@ -10,7 +10,7 @@ import pytest
 
 from berth import config, deploy
 from berth.config import ConfigurationError
-from berth.edge.unknown_options import unknown_options
+from berth.edge.unknown_options import unknown_options, without_keystone
 
 BASE = "[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = sqlite:///berth.db\n"
 
@@ -58,6 +58,22 @@ def test_files_in_directories_are_checked_too(tmp_path: Path) -> None:
     conf = config.load([str(tmp_path / "placement.conf")], [str(more)])
     (said,) = unknown_options(conf, {})
     assert said.startswith(f"unknown option [berth]watcher_max in {more}/a.conf;")
+
+
+@pytest.mark.parametrize("name", ["~/more", "a,b"])
+def test_a_directory_that_oslo_config_names_otherwise_is_not_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Its files are read all the same, and the service starts."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    Path("placement.conf").write_text(BASE)
+    folder = Path(name).expanduser()
+    folder.mkdir()
+    (folder / "a.conf").write_text("[berth]\nwatchers_max = 3\n")
+    conf = config.load(["placement.conf"], [name])
+    assert conf.berth.watchers_max == 3
+    assert [*unknown_options(conf, {}), *without_keystone(conf)] == []
 
 
 def test_variables_are_checked_too(tmp_path: Path) -> None:

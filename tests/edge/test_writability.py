@@ -11,9 +11,16 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
-from berth.edge import writability
-from berth.edge.readiness import NotReady, Readiness
-from berth.edge.writability import DOUBT_S, PROBE_EACH_S, ROOM_MIN, Writability, fault_in
+from berth.edge import readiness as writability
+from berth.edge.readiness import (
+    DOUBT_S,
+    PROBE_EACH_S,
+    ROOM_MIN,
+    NotReady,
+    Readiness,
+    Writability,
+    fault_in,
+)
 from berth.index import Index
 from berth.model.database_errors import WritesRefused
 from berth.model.errors import DatabaseUnavailable, OutcomeUnknown

@@ -20,7 +20,7 @@ from berth.index import Index
 from berth.model.database_errors import WritesRefused
 from berth.model.errors import DatabaseUnavailable, UnstorableValue
 from berth.store.engine.database import Database
-from berth.store.engine.driver_errors import FULL, Translated
+from berth.store.engine.dialect import FULL, Translated
 from berth.upkeep import schema
 from tests.api.claims import claim_body
 from tests.client import NOTHING, Client
@@ -196,7 +196,7 @@ def test_collations_that_cannot_be_compared(
     for collation, tables in collations.items():
         convert(emptied, collation, *tables)
     db = opened_at(emptied)
-    odd = [each for each in schema.odd_texts(db) if not each.are_comparable]
+    odd = [each for each in schema.odd_texts(db) if not each.key["are_comparable"]]
     assert len(odd) == faults
     assert all("cannot be compared with that of other tables" in each.sentence for each in odd)
     assert schema.upgrade(db) == [f"{each.sentence}: converted to utf8mb4" for each in odd]

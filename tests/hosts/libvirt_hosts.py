@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID, uuid5
 
-from berth.hosts.drivers.hosts.mdev import MdevParent
-from berth.hosts.drivers.hosts.pci import Function
-from berth.hosts.drivers.libvirt.machine import Machine, NodeDevices
+from berth.hosts.drivers.host_model.devices import Function, MdevParent
+from berth.hosts.drivers.libvirt.host import Machine, NodeDevices
 from berth.hosts.drivers.libvirt.xml_documents import (
     Cell,
     Guest,

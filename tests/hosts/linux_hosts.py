@@ -9,9 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from berth.hosts.drivers import Used
+from berth.hosts.drivers.host_model.options import LinuxOptions
 from berth.hosts.drivers.linux import LinuxDriver
 from berth.hosts.drivers.linux.nvml import NVML
-from berth.hosts.drivers.linux.options import read_options
 from berth.hosts.plan import Allocations
 from berth.hosts.provider_tree import ProviderTree
 from tests.hosts.machines import Machine
@@ -29,8 +29,10 @@ def driver(
     """The driver of a machine whose files are written below a directory."""
     if not (root / "proc").exists():
         machine.write(root)
-    options = read_options({"root": str(root), **said})
-    return LinuxDriver(options, used=used, nvml=nvml, measure=machine.measure)
+    options = LinuxOptions.read({"root": str(root), **said})
+    made = LinuxDriver(options, nvml=nvml, measure=machine.measure)
+    made.used = used
+    return made
 
 
 def empty_tree(name: str = "cn1") -> ProviderTree:

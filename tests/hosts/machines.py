@@ -15,8 +15,8 @@ from typing import Final
 
 import msgspec
 
-from berth.hosts.drivers.hosts.id_lists import read_id_list
-from berth.hosts.drivers.linux.disks import FileSystem
+from berth.hosts.drivers.host_model.names import read_id_list
+from berth.hosts.drivers.linux.host import FileSystem
 
 #: A server's processor of the year 2020.
 INTEL: Final = (

@@ -21,8 +21,8 @@ from typing import Any, Final, get_type_hints
 import msgspec
 import pytest
 
+from berth.hosts.drivers.host_model.options import LibvirtOptions
 from berth.hosts.drivers.libvirt.driver import LibvirtDriver
-from berth.hosts.drivers.libvirt.options import read_options as read_libvirt_options
 from berth.hosts.drivers.provider_config import ProviderConfig, WithProviderConfig
 from berth.hosts.drivers.static import StaticDriver
 from berth.hosts.errors import ComputeError
@@ -191,7 +191,7 @@ class Host:
             made.used = self._used
             return made
         if self._kind == "libvirt":
-            driver = LibvirtDriver(self._recorded, read_libvirt_options(_resolved(self._options)))
+            driver = LibvirtDriver(self._recorded, LibvirtOptions.read(_resolved(self._options)))
             driver.used = self._used
             return driver
         linux = linux_driver(self._root, self._members, self._options, used=self._used)

@@ -65,7 +65,7 @@ def test_a_host_goes_on_as_it_was_known(stage: Stage, tmp_path: Path) -> None:
     """)
     config = configured(tmp_path, "node: {name: cn9}\nadopt: true")
     agent = started(stage, config)
-    assert [node.uuid for node in agent.nodes] == [OLD]
+    assert [node.uuid for node in agent.orders.nodes] == [OLD]
     assert stage.picture() == drawn("""
         cn9  VCPU=8
           cn9_pci_84  VGPU=4(max:4)  CUSTOM_OWNER_BERTH

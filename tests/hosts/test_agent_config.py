@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import pytest
 
-from berth.cli.agent_sample import SAMPLE
+from berth.cli.agent import SAMPLE
 from berth.hosts.agent_config import AgentConfig, AgentFile, ServiceAccess, read_agent_config
 from berth.hosts.errors import (
     BadConfiguration,
@@ -27,14 +27,12 @@ from berth.hosts.errors import (
     Unreachable,
 )
 from berth.hosts.fields import FilePath
-from berth.hosts.machine_claim import take_over_state
+from berth.hosts.files import UndoFile, replace_file
 from berth.hosts.service import Answer, Service
-from berth.hosts.state_lock import StateLock
+from berth.hosts.state_dir import StateLock, take_over_state
 from berth.hosts.tracker import Node
 from berth.hosts.transports import of_service, with_token
 from berth.hosts.undo import new_undo_path
-from berth.hosts.undo_file import UndoFile
-from berth.hosts.whole_files import replace_file
 from tests.hosts.hosts import Answered
 from tests.servers.ports import free_port
 
@@ -150,7 +148,7 @@ def test_the_sample_is_a_configuration(tmp_path: Path) -> None:
     whole = re.sub(r"^# (?=[a-z_]+:)", "", SAMPLE, flags=re.MULTILINE).replace("\nstate_dir", "\n#")
     assert said(tmp_path, whole).metrics_bind == ("127.0.0.1", 9109)
     assert said(tmp_path, "metrics: {bind: '[::1]:9109'}").metrics_bind == ("::1", 9109)
-    for key in set(AgentFile.__struct_fields__) - {"nodes"}:
+    for key in set(AgentFile.__struct_encode_fields__) - {"nodes"}:
         assert re.search(rf"^(# )?{key}:", SAMPLE, re.MULTILINE), key
 
 

@@ -11,7 +11,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from berth.cli.agent_endpoint import metrics_served_at
+from berth.cli.agent_running import metrics_served_at
 from berth.cli.failure import CommandFailed
 from berth.hosts import BadProviderTree, ReshapeNeeded
 from berth.hosts.agent import Agent, Orders, Woken

@@ -8,10 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from berth.hosts.audit import Finding, Known, find, read_world
-from berth.hosts.audit.undo import Outcome, fix, read_changes, restore
+from berth.hosts.audit import (
+    Finding,
+    Known,
+    Outcome,
+    find,
+    fix,
+    read_changes,
+    read_world,
+    restore,
+)
+from berth.hosts.files import UndoFile
 from berth.hosts.service import Service
-from berth.hosts.undo_file import UndoFile
 from tests.hosts.hosts import Meanwhile
 from tests.hosts.stage import Stage, consumer_uuid, drawn
 from tests.worlds import provider_uuid

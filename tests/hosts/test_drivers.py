@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable
-from functools import partial
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 from random import Random
@@ -19,21 +17,24 @@ import msgspec
 import pytest
 import yaml
 
-from berth.hosts import BadProviderTree, HealingNeeded, ReshapeNeeded, drivers
+from berth.hosts import BadProviderTree, drivers
 from berth.hosts.agent_config import read_agent_config
 from berth.hosts.drivers import driver_names, load_driver
-from berth.hosts.drivers.hosts.options import SHARED_CLASSES, MdevRule
-from berth.hosts.drivers.libvirt.options import Options as LibvirtOptions
-from berth.hosts.drivers.libvirt.options import read_options as read_libvirt_options
-from berth.hosts.drivers.linux import LinuxDriver, Options, make_driver
+from berth.hosts.drivers.host_model.options import (
+    SHARED_CLASSES,
+    HostOptions,
+    LibvirtOptions,
+    LinuxOptions,
+    MdevRule,
+)
+from berth.hosts.drivers.linux import LinuxDriver, make_driver
+from berth.hosts.drivers.linux.devices import read_mdev_parents
 from berth.hosts.drivers.linux.files import HostFiles
-from berth.hosts.drivers.linux.mdev import read_mdev_parents
 from berth.hosts.drivers.linux.nvml import find_nvml, read_nvml
-from berth.hosts.drivers.linux.options import read_options
 from berth.hosts.drivers.provider_config import read_additions
 from berth.hosts.drivers.static import read_declaration
-from berth.hosts.drivers.watched import Watched
 from berth.hosts.errors import BadConfiguration, HostUnreadable
+from berth.hosts.files import Watched
 from berth.hosts.plan import make_plan
 from berth.hosts.provider_tree import ProviderTree
 from tests.docs.pages import DOCS, blocks
@@ -105,7 +106,7 @@ def test_a_mistake_is_told_in_a_sentence(
 def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
     """So that the operator does not repair one after the other."""
     with pytest.raises(BadConfiguration) as refused:
-        read_options({"model": 1, "pci": [{}, {"device": "x"}], "disk": "here"})
+        LinuxOptions.read({"model": 1, "pci": [{}, {"device": "x"}], "disk": "here"})
     assert [fault.partition(":")[0] for fault in refused.value.faults] == [
         "driver linux, options.model",
         "driver linux, options.pci[0]",
@@ -124,8 +125,8 @@ def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
 
 def test_what_is_said_is_read_in_any_case() -> None:
     """Names in any case become traits and classes; addresses are compared in lower case."""
-    assert read_options({}) == Options()
-    options = read_options(
+    assert LinuxOptions.read({}) == LinuxOptions()
+    options = LinuxOptions.read(
         {
             "cpu_dedicated": 4,
             "pci": [
@@ -150,16 +151,15 @@ def test_what_is_said_is_read_in_any_case() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "read"),
-    [("linux", Options, read_options), ("libvirt", LibvirtOptions, read_libvirt_options)],
+    "options", [LinuxOptions, LibvirtOptions], ids=lambda options: options.driver
 )
-def test_every_option_is_on_its_page(name: str, options: Any, read: Any) -> None:
+def test_every_option_is_on_its_page(options: type[HostOptions]) -> None:
     """docs/hosts-*.md describe the options that exist, and their examples are valid."""
-    page = (DOCS / f"hosts-{name}.md").read_text()
+    page = (DOCS / f"hosts-{options.driver}.md").read_text()
     examples = [yaml.safe_load(block.text) for block in blocks(page, "yaml")]
-    assert [read(example["options"]) for example in examples if "options" in example]
+    assert [options.read(example["options"]) for example in examples if "options" in example]
     assert {*options.__struct_fields__} <= {*re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)}
-    for rule_field in MdevRule.__struct_fields__ if name == "libvirt" else ():
+    for rule_field in MdevRule.__struct_fields__ if options is LibvirtOptions else ():
         assert f"| `{rule_field}` |" in page
 
 
@@ -417,59 +417,3 @@ children:
     assert picture(tree) == both
     static("{}")
     assert picture(tree).keys() == alone.keys(), "who it added to cannot be told"
-
-
-# --- `berth.compute`, the former name of `berth.hosts`, for one more release ----------------------
-
-PROGRAM = """
-import berth.compute.drivers.linux as former
-import berth.hosts.drivers.linux as present
-from berth.compute.provider_tree import ProviderTree
-from berth.hosts import provider_tree
-assert former is present
-assert ProviderTree is provider_tree.ProviderTree
-try:
-    import berth.compute.nothing
-except ModuleNotFoundError as error:
-    assert str(error) == "No module named 'berth.hosts.nothing'", error
-else:
-    raise AssertionError
-"""
-
-
-def test_its_modules_are_those_of_the_present_name() -> None:
-    """There is one warning, which names the new one; a module that never was is not found."""
-    done = subprocess.run(
-        [sys.executable, "-W", "always::DeprecationWarning", "-c", PROGRAM],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count("berth.compute is called berth.hosts now") == 1
-
-
-def test_what_a_driver_calls_truth_is_the_actual_usage() -> None:
-    """As an argument and as an attribute, with a warning for each."""
-    usage = {"guest": {"VGPU": 2}}
-    for signal in (partial(ReshapeNeeded, "the VGPUs move"), HealingNeeded):
-        with pytest.warns(DeprecationWarning, match="`truth` is called `actual_usage` now"):
-            needed: ReshapeNeeded = signal(truth=usage)
-        assert needed.actual_usage == usage
-        with pytest.warns(DeprecationWarning, match="`truth` is called `actual_usage` now"):
-            assert needed.truth == usage
-
-
-def test_a_driver_may_be_registered_under_the_former_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If both names have it, the one under the new name is used."""
-    points = EntryPoints(
-        [
-            EntryPoint("theirs", "berth.hosts.drivers.static:make_driver", drivers.FORMER_GROUP),
-            EntryPoint("static", "json:no_such_function", drivers.FORMER_GROUP),
-            EntryPoint("static", "berth.hosts.drivers.static:make_driver", drivers.GROUP),
-        ]
-    )
-    monkeypatch.setattr(drivers, "entry_points", lambda **params: points.select(**params))
-    assert driver_names() == ["static", "theirs"]
-    for name in driver_names():
-        assert load_driver(name, {"file": "/nowhere.yaml"}) is not None

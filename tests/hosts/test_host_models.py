@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berth.hosts import BadProviderTree, ProviderTree, ReshapeFailed, ReshapeNeeded
-from berth.hosts.drivers.hosts.id_lists import read_id_list
+from berth.hosts.drivers.host_model.names import read_id_list
 from berth.hosts.drivers.linux import LinuxDriver
-from berth.hosts.plan import Allocations, amounts_of, make_plan, sums_of
+from berth.hosts.plan import Allocations, Moves, amounts_of, make_plan, sums_of
 from berth.model.inventory import Inventory
 from tests.effort import scaled
 from tests.hosts import linux_hosts as hosts
@@ -142,11 +142,11 @@ def moved(
         except ReshapeNeeded:
             report(host, tree, allocations)
         root = tree.data("cn1").uuid
-        make_plan(before, tree, root, current=held, allocations=allocations)
+        make_plan(before, tree, root, current=held, moves=Moves(allocations))
     except (ReshapeFailed, BadProviderTree):
         return None, held
-    assert {who: sums_of(body) for who, body in allocations.items()} == {
-        who: sums_of(body) for who, body in held.items()
+    assert {who: sums_of(amounts_of(body)) for who, body in allocations.items()} == {
+        who: sums_of(amounts_of(body)) for who, body in held.items()
     }
     return tree, allocations
 

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import pytest
 
-from berth.hosts.drivers.kept import Keeping
+from berth.hosts.drivers.host_model.options import LibvirtOptions
+from berth.hosts.drivers.kept_settings import Keeping
 from berth.hosts.drivers.libvirt.driver import LibvirtDriver
-from berth.hosts.drivers.libvirt.machine import Machine
-from berth.hosts.drivers.libvirt.options import read_options
+from berth.hosts.drivers.libvirt.host import Machine
 from berth.hosts.drivers.provider_config import ProviderConfig, WithProviderConfig
 from berth.hosts.drivers.static import StaticDriver
 from berth.hosts.errors import BadConfiguration, HostUnreadable
@@ -83,7 +83,7 @@ class Reporter:
     def _libvirt_with(self, has_card: bool | None) -> Driver:
         host = gpu_host({}) if has_card is not None else Unreadable()
         host.node_devices = [pci_xml(CARD, "8086:1572")] if has_card else []
-        made = LibvirtDriver(host, read_options({"pci": [RULE]}))
+        made = LibvirtDriver(host, LibvirtOptions.read({"pci": [RULE]}))
         made.used = self._client.get_usages
         return made
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from berth.hosts.drivers import load_driver
-from berth.hosts.drivers.libvirt.host_facts import devices_of
-from berth.hosts.drivers.libvirt.options import read_options
+from berth.hosts.drivers.host_model.options import LibvirtOptions
+from berth.hosts.drivers.libvirt.driver import LibvirtDriver
 from berth.hosts.drivers.libvirt.xml_documents import (
     read_guest,
 )
@@ -193,9 +193,9 @@ def test_a_mediated_device_that_is_only_defined_is_not_counted(
     """It uses no capacity, so as many as before can be created; libvirt lists it too."""
     defined = [mdev_xml(provider_uuid(f"mdev{n}"), "pci_0000_84_00_0") for n in range(4)]
     connection.devices += [Named(text, is_active=0) for text in defined]
-    options = read_options({"mdev": [{"type": "nvidia-35"}]})
-    (gpu,), _ = devices_of(host.devices(), {}, options)
-    assert gpu.counts == {"VGPU": 4}
+    options, tree = {"mdev": [{"type": "nvidia-35"}], "disk": "/"}, empty_tree()
+    LibvirtDriver(host, LibvirtOptions.read(options)).update_provider_tree(tree, "cn1")
+    assert tree.data("cn1_pci_0000_84_00_0").inventory["VGPU"]["total"] == 4
     connection.mdev.isActive = failing(libvirt.VIR_ERR_NO_SUPPORT)
     assert len(host.devices().mdevs) == 1, "a libvirt that does not tell lists none but these"
 

@@ -8,6 +8,8 @@ of before.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -285,3 +287,26 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(BadConfiguration, match=r"undo\.jsonl"):
         read_changes(path)
+
+
+@pytest.mark.parametrize(
+    ("damage", "fault"),
+    [
+        ({"root": None}, r"Expected `str`, got `null` - at `\$\[1\]\.root`"),
+        ({"providers": {"a": [None]}}, "Expected `array` of length 2, got 1"),
+        ({"consumers": {"a": [{}, {"b": {"VCPU": "2"}}]}}, "Expected `int`, got `str`"),
+    ],
+)
+def test_a_damaged_change_is_refused_with_all_others(
+    tmp_path: Path, damage: dict[str, object], fault: str
+) -> None:
+    """An undo that left one out would look complete; the error names the file and the place."""
+    path = tmp_path / "undo.jsonl"
+    change = {"berth_undo": 1, "root": "r", "name": "cn1", "providers": {}, "consumers": {}}
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in (change, change | damage)))
+    with pytest.raises(BadConfiguration, match="is not an undo file of a reshape: ") as refused:
+        read_changes(path)
+    (sentence,) = refused.value.faults
+    assert sentence.startswith(f"{path} ") and re.search(fault, sentence)
+    path.write_text(f"{json.dumps(change)}\n")
+    assert read_changes(path) == [Change("r", "cn1", {}, {})]

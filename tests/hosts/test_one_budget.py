@@ -16,7 +16,7 @@ import pytest
 
 from berth.hosts import BadProviderTree, ProviderTree, ReshapeFailed, ReshapeNeeded
 from berth.hosts.drivers.linux.nvml import NVML
-from berth.hosts.plan import Allocations, amounts_of, make_plan
+from berth.hosts.plan import Allocations, Moves, amounts_of, make_plan
 from berth.model.inventory import Inventory
 from tests.hosts.linux_hosts import FakeNVML, empty_tree, picture, report
 from tests.hosts.linux_hosts import driver as linux_driver
@@ -57,7 +57,7 @@ class Host:
             current, before = copy.deepcopy(allocations), copy.deepcopy(tree)
             report(self.driver, tree, allocations)
             root = tree.data("cn1").uuid
-            make_plan(before, tree, root, current=current, allocations=allocations)
+            make_plan(before, tree, root, current=current, moves=Moves(allocations))
             return amounts_in(tree, allocations)
         return amounts or {}
 

@@ -256,6 +256,7 @@ def test_two_trees_may_be_read_side_by_side(stage: Stage) -> None:
     stage.show("cn1  VCPU=16\ncn2  VCPU=16\ni1: cn1 VCPU=1")
     client = ReportClient(stage.transport)
     client.get_provider_tree_and_ensure_root(None, provider_uuid("cn1"))
+    others = []
 
     class Slow(str):
         """A name; while it is compared, another thread reads its tree."""
@@ -265,12 +266,16 @@ def test_two_trees_may_be_read_side_by_side(stage: Stage) -> None:
                 client.get_provider_tree_and_ensure_root(None, provider_uuid("cn2"))
 
             other = Thread(target=read)
+            others.append(other)
             other.start()
             other.join(0.2)
             return super().__hash__()
 
     with pytest.raises(ValueError, match="No such provider cn9"):
         client.get_allocations_for_provider_tree(None, Slow("cn9"))
+    for other in others:
+        # One that is late would create cn2 again after the test.
+        other.join()
     assert list(client.get_allocations_for_provider_tree(None, "cn1")) == [consumer_uuid("i1")]
 
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from berth.hosts.drivers.static import make_driver
-from berth.hosts.known_usages import KnownUsages
 from berth.hosts.plan import Allocations
 from berth.hosts.provider_tree import ProviderTree
 from berth.hosts.report_client import ReportClient
 from berth.hosts.service import Answer, Transport
+from berth.hosts.tracker import KnownUsages
 from berth.hosts.tree_watch import OverFull, TreeView, TreeWatch
 from tests.hosts.hosts import AsPlacement, node, tracker
 from tests.hosts.stage import Stage, drawn

@@ -12,12 +12,12 @@ import numpy as np
 from sqlalchemy import func, select
 
 from berth.index.block import Block, Tree
-from berth.index.drain_sets import NO_DRAINS, Mask, drained_of
 from berth.index.index import Index, loaded
 from berth.index.records import InventoryRecord, NodeRecord
+from berth.index.sets import NO_DRAINS, Mask, drained_of
 from berth.index.shape import NO_PARENT
 from berth.index.snapshot import Snapshot
-from berth.index.summary_text import filled, tree_template_of
+from berth.index.texts import texts_of, tree_template_of
 from berth.model.ids import AggregateId, ClassId, ProviderId
 from berth.store.engine.tables import allocations
 from berth.store.engine.transaction import Tx
@@ -113,9 +113,9 @@ def check_snapshot(
             ),
             _differences("resource class", live.names.class_ids, fresh.names.class_ids),
             _differences("trait", live.names.trait_ids, fresh.names.trait_ids),
-            _differences("aggregate", live.names.labels_of, fresh.names.labels_of),
-            _differences("flavor", live.names.flavors, fresh.names.flavors),
-            _differences("drain", live.names.drains, fresh.names.drains),
+            _differences("aggregate", live.names.records.labels_of, fresh.names.records.labels_of),
+            _differences("flavor", live.names.records.flavors, fresh.names.records.flavors),
+            _differences("drain", live.names.records.drains, fresh.names.records.drains),
             _differences("label", live.names.labels, fresh.names.labels),
             _check_texts(live, fresh),
             _check_usages(live, used),
@@ -176,12 +176,12 @@ def _check_texts(live: Snapshot, fresh: Snapshot) -> Iterator[str]:
         if not len(rows):
             continue
         due = tree_template_of(block.shape, names.class_names, names.trait_names)
-        for row, text in zip(rows.tolist(), filled(due, block, rows), strict=True):
+        for row, text in zip(rows.tolist(), texts_of(due, block, rows), strict=True):
             if block.summaries[row] != text:
                 kept = block.summaries[row]
                 yield f"block {block_id}, row {row}: kept is {kept}, due is {text!r}"
         if live.memory.get_for(block.shape, live.names) not in (None, due):
-            yield f"block {block_id}: the template that is kept is not {due.text!r}"
+            yield f"block {block_id}: the template that is kept is not {due.form!r}"
 
 
 def _providers(snapshot: Snapshot) -> dict[ProviderId, object]:

@@ -12,7 +12,7 @@ from berth.index.block import Tree
 from berth.index.fleet import Fleet
 from berth.index.shape import Shape
 from berth.index.snapshot import Snapshot
-from berth.index.summary_text import tree_texts
+from berth.index.texts import tree_texts
 from berth.model.ids import ClassId, ProviderId
 from berth.store.index_feed import FleetRows
 from tests.index.rows import inventory_row, provider_row

@@ -21,8 +21,7 @@ from berth.model.consumer import ConsumerWrite
 from berth.model.errors import DatabaseUnavailable, IndexUnavailable
 from berth.model.ids import ConsumerUUID, ProviderUUID
 from berth.model.inventory import Inventory
-from berth.model.sentinels import UNSET
-from berth.store import index_feed
+from berth.model.shown import UNSET
 from berth.store.allocations import replace_allocations
 from berth.store.engine.database import Database, utc_now
 from berth.store.engine.opening import DatabaseOptions, open_database
@@ -101,8 +100,7 @@ def test_a_load_in_parts_has_every_tree(
     """Wherever a part ends: between trees, within one, or after the last; with any size of
     blocks."""
     build_in_store(SEVEN, database)
-    portions = index_feed.Portions(part_providers=part_providers)
-    index = Index(database, portions=portions, rows_max=rows_max)
+    index = Index(database, part_providers=part_providers, rows_max=rows_max)
     snapshot = index.snapshot()
     assert all(snapshot.locate_uuid(provider_uuid(provider.name)) for provider in SEVEN.providers)
     assert all(block.rows <= rows_max for _, block in snapshot.occupied())
@@ -189,13 +187,14 @@ def test_a_restored_backup_is_loaded_again(
 ) -> None:
     """Its clock is behind the index, or lacks a writer that the index knows."""
     build_in_store(world("cn1  VCPU=8"), database)
+    claim(database, "cn1", 1)
     live, backup = Path(str(database.engine.url.database)), tmp_path / "backup.db"
     copy_database(live, backup)
     index = Index(database)
-    claim(other_worker if by_another_worker else database, "cn1", 5)
-    assert used_of(index.snapshot(), "cn1") == {"VCPU": 5}
+    claim(other_worker if by_another_worker else database, "cn1", 5, consumer="later")
+    assert used_of(index.snapshot(), "cn1") == {"VCPU": 6}
     copy_database(backup, live)
-    assert used_of(index.snapshot(), "cn1") == {"VCPU": 0}
+    assert used_of(index.snapshot(), "cn1") == {"VCPU": 1}
     assert checked(index) == []
 
 

@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from berth.index.overlay import Overlay
+from berth.index.scenario import Overlay
 from berth.index.snapshot import Snapshot
 from berth.model.ids import ClassId, ProviderId
 from tests.candidates.engine import snapshot_of

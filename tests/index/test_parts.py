@@ -11,9 +11,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.index.aggregate_sets import NO_AGGREGATES, AggregateSets
-from berth.index.paged_map import ABSENT, PagedMap
+from berth.index.maps import ABSENT, PagedMap
 from berth.index.records import InventoryRecord, NodeRecord
+from berth.index.sets import NO_AGGREGATES, AggregateSets
 from berth.index.shape import Shape, ShapeRegistry
 from berth.model.ids import AggregateId, ClassId, ProviderId, TraitId
 

@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from berth.candidates import find_candidates
-from berth.candidates.request import CandidatesRequest, ResponseForm, SearchSettings
+from berth.candidates.question import Question, ResponseForm, SearchSettings
 from berth.index.scenario import AddedHosts, AssumedRatio, Scenario, imagine
 from berth.index.snapshot import Location, Snapshot
 from berth.model.budget import Budget
@@ -46,7 +46,7 @@ def at(snapshot: Snapshot, name: str) -> Location:
     return location
 
 
-def hosts(snapshot: Snapshot, asked: CandidatesRequest) -> list[str]:
+def hosts(snapshot: Snapshot, asked: Question) -> list[str]:
     """The names of the hosts that fit."""
     form = ResponseForm(
         allocations_as_list=False, traits=True, all_classes=True, trees=True, mappings=True

@@ -6,13 +6,15 @@ from __future__ import annotations
 from uuid import UUID
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from berth.index import texts
 from berth.index.fleet import Fleet
-from berth.index.provider_texts import Field, ProviderForm, ProviderList
+from berth.index.provider_texts import Field, ProviderList
 from berth.index.records import json_of
-from berth.index.text_columns import numbers_column, numbers_length, rows_text
+from berth.index.texts import Template, numbers_length
 from berth.model.ids import ClassId, ProviderId
 from berth.store.index_feed import FleetRows
 from tests.index.rows import provider_row
@@ -49,9 +51,20 @@ def test_a_list_is_what_its_providers_are(
     fleet = Fleet(class_ids=CLASSES, trait_ids={}, rows_max=25)
     fleet.load([rows])
     snapshot = fleet.snapshot()
-    form = ProviderForm(
-        (b"%{", b" ", b" ", b" ", b" ", b"}"),
-        (Field.UUID, Field.NAME, Field.GENERATION, Field.PARENT, Field.ROOT),
+    form = Template[Field].of(
+        [
+            b"%{",
+            (Field.UUID, b"%b"),
+            b" ",
+            (Field.NAME, b"%b"),
+            b" ",
+            (Field.GENERATION, b"%d"),
+            b" ",
+            (Field.PARENT, b"%b"),
+            b" ",
+            (Field.ROOT, b"%b"),
+            b"}",
+        ]
     )
     listing = ProviderList(snapshot, snapshot.locations.ascending(), form, b"[")
     uuids = {row[0]: row[1] for row in rows.providers}
@@ -76,10 +89,17 @@ NUMBERS = st.one_of(
 ).map(float)
 
 
-@given(st.lists(NUMBERS, min_size=1, max_size=20))
-def test_numbers_are_written_as_one_by_one(numbers: list[float]) -> None:
-    """Whatever their signs and sizes, and however many digits the others have."""
-    texts = [b"%d" % number for number in numbers]
-    column = numbers_column(np.array(numbers))
-    assert rows_text([b"<", column, b">"], len(numbers)) == b"".join(b"<%b>" % t for t in texts)
-    assert numbers_length(np.array(numbers)) == sum(map(len, texts))
+@given(st.lists(NUMBERS, min_size=1, max_size=20), st.sampled_from([0, 128]))
+def test_numbers_are_written_as_one_by_one(numbers: list[float], many: int) -> None:
+    """Whatever their signs and sizes, and however many digits the others have; from how many on
+    they are written by columns."""
+    expected = [b"<%d>" % number for number in numbers]
+    template = Template[str].of([b"<", ("number", b"%d"), b">"])
+    columns = {"number": np.array(numbers)}
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(texts, "MANY_ROWS", 0)
+        patched.setattr(texts, "MANY_NUMBERS", many)
+        assert template.joined(columns, len(numbers)) == b"".join(expected)
+        assert template.each(columns, len(numbers)) == expected
+    lengths = {"number": numbers_length(np.array(numbers))}
+    assert template.length(lengths, len(numbers)) == len(b"".join(expected))

@@ -20,8 +20,9 @@ from random import Random
 from typing import Any, Final
 from urllib.parse import quote
 
+from berth.api.contract import Parameter
 from berth.api.namespaces import BERTH
-from berth.api.operation import Operation, Parameter
+from berth.api.operation import Operation
 from tests.client import ADMIN, Client
 
 #: Stands for a revision that the service has given.
@@ -151,7 +152,8 @@ _PATHS: Final = (
 )
 #: What takes a body is asked most, and what deletes least.
 _WEIGHTS: Final = [
-    4 if each.body else 0.3 if each.method == "DELETE" else 0.6 for each in BERTH.operations
+    4 if each.contract.body else 0.3 if each.method == "DELETE" else 0.6
+    for each in BERTH.operations
 ]
 #: How many of the optional members a body has.
 _OPTIONAL: Final = 0.2
@@ -212,16 +214,16 @@ def _valid(rng: Random, number: int) -> tuple[Hostile, Any]:
     path = BERTH.path_of(operation).format(
         **{name: quote(text, safe="") for name, text in names.items()}
     )
-    parameters = operation.query.parameters.values() if operation.query else ()
+    parameters = operation.contract.query.parameters.values() if operation.contract.query else ()
     pairs = [_pair(rng, each) for each in parameters if rng.random() < _OPTIONAL]
     headers = {**ADMIN, "OpenStack-API-Version": "placement 1.39"}
     request = Hostile(number, operation, operation.method, path, "&".join(pairs), headers)
-    if operation.body is None:
+    if operation.contract.body is None:
         return request, _NOTHING
     request = replace(request, headers={**headers, "Content-Type": "application/json"})
     if rng.random() < 0.1:
-        return request, operation.body.example.at(0)
-    return request, _of(rng, operation.body.schema.at(0).definition, "")
+        return request, operation.contract.body.example.at(0)
+    return request, _of(rng, operation.contract.body.schema.at(0).definition, "")
 
 
 def _pair(rng: Random, parameter: Parameter) -> str:
@@ -403,7 +405,7 @@ def _header(rng: Random, request: Hostile, value: Any) -> tuple[Hostile, Any]:
 
 def _query(rng: Random, request: Hostile, value: Any) -> tuple[Hostile, Any]:
     odd = quote(rng.choice(ODD_TEXTS), errors="surrogatepass")
-    declared = list(request.operation.query.parameters) if request.operation.query else []
+    declared = list(query.parameters) if (query := request.operation.contract.query) else []
     name = rng.choice((*declared, "dry_run", "limit", "colour", odd))
     added = rng.choice(
         (

@@ -30,7 +30,7 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
-from berth.api.operations.examples import CONSUMER, PROVIDER
+from berth.api.examples import CONSUMER, PROVIDER
 from berth.model.ids import parse_uuid_lax
 from tests.api import configured
 from tests.api.worlds import done

@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import berth
-from berth.cli.exit_codes import ExitCode
+from berth.cli.failure import ExitCode
 from berth.extras import SERVICE_PACKAGES
 from tests.client import Client
 from tests.docs.pages import ROOT

@@ -12,7 +12,7 @@ import pytest
 from berth.cli.fleet.access import Access
 from berth.cli.fleet.demo_fleet import demo_fleet
 from berth.cli.fleet.demo_loading import load
-from berth.cli.options import ConfigurationSource
+from berth.cli.sources import ConfigurationSource
 from tests.client import Client
 from tests.e2e.serving import Service
 from tests.engines import leave_out

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from berth.cli.policy_rules import members_file
+from berth.cli.policy import members_file
 from tests.client import Client
 from tests.e2e.serving import Service
 from tests.page.browser import Browser

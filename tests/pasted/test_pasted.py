@@ -11,9 +11,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from berth.api.berth_v1.reading import Asked, AskedByFlavor, read_request
+from berth.api.berth_v1.questions import Asked, AskedByFlavor, read_request
 from berth.api.errors import Refused
-from berth.cli.fleet.wanted import Wanted, wanting
+from berth.cli.fleet.request_options import RequestOptions, takes_question
 from berth.pasted import NotReadable, request_in
 from tests.pasted.examples import ENCODED, EXAMPLES, GROUPS, UNREADABLE, Example, wrapped
 
@@ -71,10 +71,10 @@ def body_of(*typed: str) -> Any:
     bodies: list[Any] = []
 
     @click.command()
-    @wanting
-    def why(wanted: Wanted) -> None:
+    @takes_question
+    def why(request: RequestOptions) -> None:
         """As `berth why`."""
-        bodies.append(wanted.body())
+        bodies.append(request.body())
 
     outcome = CliRunner().invoke(why, list(typed))
     return bodies[0] if bodies else outcome.output

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.servers.server import Databases
 
 
-#: See `Ground`; as long as an orphaned worker may live (berth/edge/server/lifeline.py).
+#: See `Ground`; as long as an orphaned worker may live (berth/edge/server/stopping.py).
 LATE_S: Final = 16.0
 
 

@@ -208,7 +208,7 @@ numbers of resource classes
       begin at 10000
   - resource class FPGA has number 300 instead of 16
 the journal
-  INSERT INTO berth_writer VALUES (77, 3, 0, '2026-01-01 00:00:00', 3)
+  INSERT INTO berth_writer VALUES (77, 3, 0, '2026-01-01 00:00:00')
   INSERT INTO berth_journal (writer_id, seq, provider_id, created_at) VALUES
       (77, 3, 3, '2026-01-01 00:00:00'), (77, 4, 3, '2026-01-01 00:00:00'),
       (99, 1, 3, '2026-01-01 00:00:00')

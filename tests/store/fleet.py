@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal
 from uuid import UUID
 
 from berth.model.consumer import ConsumerWrite
 from berth.model.ids import AggregateUUID, ConsumerUUID, Generation, ProviderUUID
 from berth.model.inventory import Inventory
-from berth.model.sentinels import UNSET, Sentinel
+from berth.model.shown import UNSET, Sometimes
 from berth.store.allocations import ProviderAllocations, provider_allocations, replace_allocations
 from berth.store.engine import journal
 from berth.store.engine.database import Database
@@ -33,6 +32,11 @@ def consumer(number: int) -> ConsumerUUID:
 def aggregate(number: int) -> AggregateUUID:
     """The uuid of an aggregate."""
     return AggregateUUID(str(UUID(int=20_000 + number)))
+
+
+def rewrites_guards(db: Database) -> bool:
+    """Whether a row that only guards another changes, so that the parent of a new child is told."""
+    return db.engine_name in ("mysql", "mariadb")
 
 
 def add_provider(
@@ -76,8 +80,8 @@ def holding(
     number: int,
     allocations: Mapping[int, Mapping[str, int]],
     *,
-    seen: int | Literal[Sentinel.UNSET] | None = UNSET,
-    consumer_type: str | Literal[Sentinel.UNSET] | None = UNSET,
+    seen: Sometimes[int | None] = UNSET,
+    consumer_type: Sometimes[str | None] = UNSET,
     project: str = "project",
     user: str = "user",
     name: str | None = None,

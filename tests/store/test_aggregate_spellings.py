@@ -13,11 +13,10 @@ from sqlalchemy import delete, insert, select
 
 from berth.candidates.providers import find_providers
 from berth.index import Index
-from berth.model.filters import ProviderFilters
 from berth.model.ids import AggregateUUID, common_spellings
-from berth.model.sentinels import UNSET
-from berth.store.aggregate_spellings import ensure_aggregates
-from berth.store.aggregates import replace_aggregates
+from berth.model.provider import ProviderFilters
+from berth.model.shown import UNSET
+from berth.store.aggregates import ensure_aggregates, replace_aggregates
 from berth.store.engine.database import Database
 from berth.store.engine.mysql import MysqlDialect
 from berth.store.engine.tables import placement_aggregates, resource_provider_aggregates

@@ -11,7 +11,7 @@ from sqlalchemy import insert
 
 from berth.model.errors import CapacityExceeded, ConsumerGenerationConflict, UnitViolation
 from berth.model.inventory import Inventory
-from berth.model.sentinels import UNSET, Sentinel
+from berth.model.shown import UNSET, Sometimes
 from berth.store.allocations import consumer_allocations
 from berth.store.engine.database import Database
 from berth.store.engine.tables import consumers
@@ -45,7 +45,7 @@ def test_the_amounts_of_one_request_each_come_in_units(db: Database) -> None:
 def test_the_usages_of_a_project_follow_the_type_of_the_last_write(db: Database) -> None:
     """A write below 1.38 keeps it."""
     add_provider(db, 1, VCPU=4)
-    steps: list[tuple[str, str | Sentinel | None, str]] = [
+    steps: list[tuple[str, Sometimes[str | None], str]] = [
         ("a", UNSET, "unknown"),
         ("a", "INSTANCE", "INSTANCE"),
         ("b", UNSET, "INSTANCE"),

@@ -22,7 +22,7 @@ from berth.model.errors import (
 )
 from berth.model.ids import ProviderId
 from berth.model.inventory import Inventory
-from berth.model.sentinels import UNSET
+from berth.model.shown import UNSET
 from berth.store.aggregates import replace_aggregates
 from berth.store.allocations import consumer_allocations, delete_allocations
 from berth.store.engine.database import Database

@@ -309,8 +309,8 @@ def test_an_inventory_that_shrank_since_a_claim_was_read_is_the_one_that_counts(
     """The current inventory decides, including its units."""
     add_provider(db, 1, VCPU=4)
 
-    def read_and_shrink(tx: Tx, writes: Sequence[ConsumerWrite], **options: Any) -> ClaimFacts:
-        facts = read_claim_facts(tx, writes, **options)
+    def read_and_shrink(tx: Tx, writes: Sequence[ConsumerWrite], *record: Any) -> ClaimFacts:
+        facts = read_claim_facts(tx, writes, *record)
         restock(other, 1, VCPU=Inventory(4, max_unit=1))
         return facts
 

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from berth.model.errors import CapacityExceeded, ConsumerGenerationConflict
-from berth.model.sentinels import UNSET
-from berth.store.aggregate_spellings import aggregate_ids, ensure_aggregates
-from berth.store.aggregates import replace_aggregates
+from berth.model.shown import UNSET
+from berth.store.aggregates import aggregate_ids, ensure_aggregates, replace_aggregates
 from berth.store.allocations import consumer_allocations, delete_allocations
 from berth.store.engine.database import Database
 from berth.store.engine.transaction import Tx

@@ -57,6 +57,10 @@ def test_a_write_is_confined(db: Database) -> None:
     assert put_lease(agent, consumer(1), 60) is not None
     with pytest.raises(OutsideHost, match=f"bound to the host p1, and provider {provider(21)} is"):
         delete_provider(agent, provider(21))
+    with pytest.raises(OutsideHost, match=r"provider p22 is in the tree of p2"):
+        add_provider(agent, 22, parent=2)
+    with pytest.raises(OutsideHost, match=r"provider p11 is in the tree of p2"):
+        move(agent, 11, 2)
     assert held(db, 21) == {}
     assert held(db, 11) == {consumer(1): {"PCPU": 1}}
     assert schema.check(db) == []

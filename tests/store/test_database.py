@@ -15,7 +15,7 @@ from sqlalchemy import event, func, select, text
 from sqlalchemy.exc import OperationalError, SAWarning
 
 from berth.model.errors import DatabaseUnavailable, UnsupportedDatabase
-from berth.model.filters import ProviderFilters
+from berth.model.provider import ProviderFilters
 from berth.store.engine import database
 from berth.store.engine.database import Database
 from berth.store.engine.dialect import PoolOptions
@@ -127,7 +127,7 @@ def test_a_write_whose_transaction_the_server_has_taken_back_is_run_again(db: Da
         runs.append(tx)
         tx.change(insert, {"external_id": "tenant", "created_at": tx.now})
         if len(runs) == 1:
-            tx._run.change("ROLLBACK", ())
+            tx._run.change("ROLLBACK")
 
     db.write(unit)
     assert len(runs) == 2

@@ -4,29 +4,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 
 from berth.index import Index, Snapshot
-from berth.model.drain import Drain, DrainName, Effect
-from berth.model.errors import ProviderNotFound
+from berth.model.errors import DatabaseUnavailable, ProviderNotFound
 from berth.model.ids import ProviderUUID
-from berth.model.own_errors import AlreadyThere, TooMany
-from berth.store import drains
-from berth.store.drains import all_drains, delete_drain, put_drain
+from berth.model.named import Drain, DrainName, Effect
+from berth.model.own_errors import AlreadyThere, DrainNotFound, TooMany
+from berth.store import named
 from berth.store.engine.database import Database
 from berth.store.engine.journal import NAMES
 from berth.store.engine.transaction import Tx
+from berth.store.engine.write_record import WriteRecord
 from berth.store.index_feed import journal_since
 from berth.store.lookups import providers_by_uuid
+from berth.store.named import all_records, delete_drain, put_drain
 from berth.store.providers import delete_provider
 from berth.upkeep import schema
-from berth.upkeep.data_migrations import NOBODY_IN_PARTICULAR
 from tests.index.checking import checked
 from tests.servers.statements import run
-from tests.store.fleet import add_provider, move, provider
+from tests.store.fleet import add_provider, move, provider, rewrites_guards
 from tests.store.together import race
 
 pytestmark = pytest.mark.engines("sqlite", "postgresql", "mariadb")
@@ -83,8 +86,10 @@ def fleet(db: Database) -> Database:
 
 
 def test_a_change_touches_what_it_changes_and_every_index_sees_it(fleet: Database) -> None:
-    """By the journal, without loading everything; what is below a provider is drained with it."""
+    """By the journal, without loading everything; what is below a provider is drained with it. A
+    new parent is touched too where guarding it changes its time."""
     here, there = Index(fleet), Index(fleet)
+    parents = {1, 4} if rewrites_guards(fleet) else set[int]()
     steps: tuple[tuple[Callable[[Database], object], set[int], set[int]], ...] = (
         (partial(put, of=[1, 4]), {NAMES, 1, 4}, {1, 2, 3, 4}),
         (partial(put, of=[4, 5]), {NAMES, 1, 5}, {4, 5}),
@@ -92,10 +97,10 @@ def test_a_change_touches_what_it_changes_and_every_index_sees_it(fleet: Databas
         (partial(put, of=[5, 4], reason="other"), set(), {4, 5}),
         (partial(put, name=DrainName("device"), of=[3]), {NAMES, 3}, {3, 4, 5}),
         (partial(put, of=[4], effect=Effect.NONE), {NAMES, 4, 5}, {3}),
-        (partial(move, number=3, parent=4), {3}, {3}),
+        (partial(move, number=3, parent=4), {3} | parents & {4}, {3}),
         (partial(put, of=[4]), {NAMES, 4}, {3, 4}),
         (partial(delete_drain, name=DrainName("device")), {NAMES, 3}, {3, 4}),
-        (partial(move, number=3, parent=1), {3}, {4}),
+        (partial(move, number=3, parent=1), {3} | parents & {1}, {4}),
         (partial(delete_drain, name=RACK), {NAMES, 4}, set()),
         (partial(delete_drain, name=RACK), set(), set()),
     )
@@ -166,7 +171,7 @@ def test_rows_that_another_program_leaves_count_for_nothing(
         f"WHERE uuid = '{provider(5)}'",
     )
     assert drained(Index(fleet).snapshot()) == {4}
-    assert len([*schema.iter_repaired(fleet, NOBODY_IN_PARTICULAR)]) == 3
+    assert len([*schema.iter_repaired(fleet, schema.Owner())]) == 3
     assert members(fleet) == {4} and schema.check(fleet) == []
     assert delete_drain(fleet, RACK) and members(fleet) == set()
 
@@ -175,7 +180,7 @@ def test_there_are_no_more_drains_than_the_bound(
     fleet: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those that are there can be replaced; a deleted one makes room."""
-    monkeypatch.setattr(drains, "DRAINS_MAX", 2)
+    monkeypatch.setattr(named, "DRAINS", replace(named.DRAINS, at_most=2))
     names = [DrainName(f"d{number}") for number in range(3)]
     for name in names[:2]:
         put(fleet, name, of=[1])
@@ -201,20 +206,24 @@ def test_what_somebody_else_changed_meanwhile_is_decided_again(
     fleet: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The generation is the guard of the write; who insists on a new drain replaces none."""
-    find = drains._find_drain
+    find = named._find
     first: Iterator[Drain | None] = iter(())
 
     def outdated(*answers: Drain | None) -> None:
         nonlocal first
         first = iter(answers)
 
-    def find_outdated(tx: Tx, name: DrainName) -> Drain | None:
-        return next(first, find(tx, name))
+    def find_outdated(
+        tx: Tx, kind: named.Kind[DrainName, Drain], name: DrainName, *, is_new: bool = False
+    ) -> Drain | None:
+        for answer in first:
+            return answer
+        return find(tx, kind, name, is_new=is_new)
 
-    monkeypatch.setattr(drains, "_find_drain", find_outdated)
+    monkeypatch.setattr(named, "_find", find_outdated)
     put(fleet, of=[1])
     with fleet.read() as tx:
-        before = all_drains(tx)[RACK]
+        before = all_records(tx).drains[RACK]
     put(fleet, of=[4])
     outdated(before)
     put(fleet, of=[5])
@@ -226,3 +235,37 @@ def test_what_somebody_else_changed_meanwhile_is_decided_again(
     outdated(before)
     assert delete_drain(fleet, RACK) and [*first] == []
     assert members(fleet) == set()
+
+
+def test_the_record_has_what_was_asked_for_and_then_what_it_means(
+    fleet: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a request leaves out is only known when the drain has been read: before, and if there is
+    no drain to read it from, the record has no default in its place."""
+
+    def asked_for(
+        of: Iterable[int] | None = None, *, effect: Effect | None = None, reason: str | None = None
+    ) -> dict[str, Any]:
+        uuids = None if of is None else [provider(number) for number in of]
+        record = WriteRecord()
+        with suppress(DatabaseUnavailable, DrainNotFound, ProviderNotFound):
+            db = fleet.recording(record)
+            put_drain(db, RACK, uuids, effect=effect, reason=reason, created_by="alice")
+        wanted: dict[str, Any] = record.wanted
+        assert [*record.providers] == wanted.get("named", [])
+        return wanted
+
+    one, two, nobody = provider(1), provider(2), provider(77)
+    assert asked_for(effect=Effect.NONE) == {"effect": "none"}
+    assert asked_for([77], reason="x") == {"reason": "x", "named": [nobody]}
+    assert asked_for([1]) == {"effect": "exclude", "reason": "", "named": [one]}
+    changed = {"effect": "none", "reason": "x", "named": [one]}
+    assert asked_for(effect=Effect.NONE, reason="x") == changed
+    assert asked_for([2]) == changed | {"named": [two]}
+    assert asked_for(reason="") == changed | {"named": [two], "reason": ""}
+
+    def is_away(*_: object) -> None:
+        raise DatabaseUnavailable("away")
+
+    monkeypatch.setattr(Database, "write", is_away)
+    assert asked_for([1]) == {"named": [one]}

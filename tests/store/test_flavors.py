@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from berth.model import bounds
-from berth.model.flavor import Flavor, FlavorName
+from berth.model.named import Flavor, FlavorName
 from berth.model.own_errors import TooMany
-from berth.store import flavors
+from berth.store import named
 from berth.store.engine.database import Database
-from berth.store.flavors import all_flavors, put_flavor
+from berth.store.named import all_records, put_flavor
 from berth.upkeep import schema
 from tests.store.together import race
 
@@ -29,7 +30,7 @@ def test_the_largest_flavor_fits_and_names_are_exact(db: Database) -> None:
     for name, flavor in stored.items():
         assert put_flavor(db, name, flavor)
     with db.read() as tx:
-        assert all_flavors(tx) == stored
+        assert all_records(tx).flavors == stored
     assert schema.check(db) == []
 
 
@@ -37,7 +38,7 @@ def test_of_two_that_create_flavors_at_once_none_is_lost(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The keys decide: of the same name one creates it, and together they do not pass the bound."""
-    monkeypatch.setattr(flavors, "FLAVORS_MAX", 7)
+    monkeypatch.setattr(named, "FLAVORS", replace(named.FLAVORS, at_most=7))
     created: list[FlavorName] = []
 
     def create(name: FlavorName) -> None:
@@ -53,4 +54,4 @@ def test_of_two_that_create_flavors_at_once_none_is_lost(
     refused = [error for outcome in outcomes for error in outcome if error is not None]
     assert refused == [TooMany] * 4
     with db.read() as tx:
-        assert sorted(created) == sorted(all_flavors(tx)) and len(created) == 7
+        assert sorted(created) == sorted(all_records(tx).flavors) and len(created) == 7

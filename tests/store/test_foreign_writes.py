@@ -285,29 +285,6 @@ def test_writes_of_one_commit_do_not_suffer_for_one_another(
     assert faults_after_a_read(db) == []
 
 
-def test_what_an_older_release_of_berth_wrote_is_recounted_in_silence(
-    db: Database, other: Database, fresh_url: str, watched: Counting
-) -> None:
-    """Older releases run beside this one during an upgrade and change generations without noting
-    them; their row of the clock shows it. Afterwards, a foreign write is reported again."""
-    add_provider(db, 1, VCPU=8)
-    claim(db, holding(1, {1: {"VCPU": 1}}))
-    add_provider(other, 2, VCPU=8)
-    of_other = f"WHERE id = {other._writer.id if other._writer else None}"
-    run(fresh_url, *claimed(2, 1, 6), f"UPDATE berth_writer SET seq = seq + 1 {of_other}")
-    with pytest.raises(CapacityExceeded):
-        claim(db, holding(3, {1: {"VCPU": 2}}))
-    schema.recount_usages(db)
-    run(fresh_url, moved(2))
-    claim(db, holding(4, {2: {"VCPU": 1}}))
-    assert watched.found == 0
-    run(fresh_url, f"UPDATE berth_writer SET updated_at = '2026-01-01 00:00:00' {of_other}")
-    schema.recount_usages(db)
-    run(fresh_url, moved(2))
-    claim(db, holding(5, {2: {"VCPU": 1}}))
-    assert watched.found == 1
-
-
 def test_a_start_takes_over_what_was_written_before_it(
     db: Database, fresh_url: str, watched: Counting
 ) -> None:

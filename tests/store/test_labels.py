@@ -9,7 +9,7 @@ import pytest
 
 from berth.model.own_errors import LabelTaken
 from berth.store.engine.database import Database
-from berth.store.labels import all_labels, replace_labels
+from berth.store.named import all_records, replace_labels
 from berth.upkeep import schema
 from tests.store.fleet import aggregate
 from tests.store.together import race
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def stored(db: Database) -> dict[str, dict[str, str]]:
     """All labels that the database has."""
     with db.read() as tx:
-        return {str(uuid): labels for uuid, labels in all_labels(tx).items()}
+        return {str(uuid): {**labels} for uuid, labels in all_records(tx).labels_of.items()}
 
 
 def test_labels_are_replaced_whole_and_names_are_exact(db: Database) -> None:

@@ -103,11 +103,11 @@ def test_what_comes_before_a_sweep_wins(
     make_due(db, clock, len(acts))
     expire = lease_sweep._expire
 
-    def late(where: Database, due: list[Lease], replaced: None) -> list[Expired]:
+    def late(where: Database, due: list[Lease]) -> list[Expired]:
         if where is db:
             for number, act in enumerate(acts):
                 ACTS[act][0](other, number)
-        return expire(where, due, replaced)
+        return expire(where, due)
 
     monkeypatch.setattr(lease_sweep, "_expire", late)
     assert swept(db) == []

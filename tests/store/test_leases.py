@@ -30,8 +30,7 @@ from berth.store.leases import (
     put_lease,
 )
 from berth.upkeep import schema
-from berth.upkeep.data_migrations import Owner
-from berth.upkeep.repair import iter_repaired
+from berth.upkeep.integrity import iter_repaired
 from tests.servers.statements import run
 from tests.store.fleet import add_provider, claim, consumer, holding, used
 from tests.store.statements import counted_statements
@@ -79,7 +78,8 @@ def leases(db: Database) -> dict[str, timedelta]:
     assert [get_lease(db, lease.consumer) for lease in listed] == listed
     for lease in listed:
         shown = get_consumer(db, lease.consumer)
-        assert shown is not None and shown.lease_until == lease.expires_at
+        assert shown is not None and shown.lease is not None
+        assert shown.lease.expires_at == f"{lease.expires_at.isoformat()}Z"
     assert count_leases(db) == len(listed)
     return {lease.consumer: lease.expires_at - NOON for lease in listed}
 
@@ -254,13 +254,13 @@ def test_another_program_ends_a_lease_too(fleet: Database, clock: Clock, fresh_u
     assert leases(fleet) == {}
     for number in (1, 2):
         shown = get_consumer(fleet, consumer(number))
-        assert shown is not None and shown.lease_until is None
+        assert shown is not None and shown.lease is None
     expected = "the lease of consumer {} is of an earlier state of it"
     told = [sentence for sentence in schema.check(fleet) if sentence.startswith("the lease")]
     assert told == [expected.format(consumer(number)) for number in (1, 2)]
     clock.pass_(60)
     assert (swept(fleet), rows(fleet)) == ([], 1)
-    list(iter_repaired(fleet, Owner("nobody", "nobody")))
+    list(iter_repaired(fleet, schema.Owner("nobody", "nobody")))
     assert (rows(fleet), used(fleet, 1)) == (0, [2]) and schema.check(fleet) == []
 
 

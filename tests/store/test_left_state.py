@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from berth.index import Index
-from berth.model.sentinels import UNSET
+from berth.model.shown import UNSET
 from berth.store.aggregates import replace_aggregates
 from berth.store.engine.database import Database
 from berth.store.resource_classes import ensure_resource_class

@@ -77,18 +77,6 @@ def test_a_placement_counts_while_the_consumer_holds_what_it_got(db: Database) -
     assert schema.check(db) == []
 
 
-def test_the_request_of_an_earlier_call_does_not_count(db: Database, fresh_url: str) -> None:
-    """The previous release replaces a placement, and leaves its request as it was."""
-    add_provider(db, 1, VCPU=100)
-    write = holding(1, {1: {"VCPU": 1}})
-    placement = Placement("a" * 64, provider(1), {"": [provider(1)]}, '{"groups": {}}')
-    replace_allocations(db, [write], attempts=1, placed={write.uuid: placement})
-    assert standings(db, [write.uuid])[write.uuid].placement == placement
-    run(fresh_url, f"UPDATE berth_placements SET digest = '{'b' * 64}'")
-    replaced = placement._replace(digest="b" * 64, request="")
-    assert standings(db, [write.uuid])[write.uuid].placement == replaced
-
-
 def test_placements_and_claims_share_a_transaction(db: Database) -> None:
     """They are one kind of write; what is refused leaves no placement."""
     add_provider(db, 1, VCPU=100)

@@ -4,20 +4,21 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from datetime import datetime
 from typing import Any
 
 import pytest
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, func, select, update
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from berth.store.engine import prepared
 from berth.store.engine.database import Database
-from berth.store.engine.joined_inserts import joined_inserts
-from berth.store.engine.prepared import Statements, insert_of
+from berth.store.engine.prepared import Statements, _Packets, insert_of
 from berth.store.engine.tables import projects, resource_providers
 from berth.store.engine.transaction import Tx
+from berth.store.engine.wire import joined_inserts
 from tests.store.fleet import add_provider
 
 #: Statements of other engines are run by all other tests here.
@@ -74,6 +75,32 @@ def test_a_write_says_how_many_rows_it_wrote(db: Database) -> None:
     with db.read() as tx:
         rows = tx.connection.execute(select(projects.c.external_id, projects.c.created_at)).all()
     assert sorted(map(tuple, rows)) == [(name, NOW) for name in "abcd"]
+
+
+@pytest.mark.engines("mariadb")
+def test_a_write_of_many_rows_is_sent_in_parts(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answers to one part must fit into the buffers between client and server."""
+    parts: list[int] = []
+    counts = _Packets._counts
+
+    def counted(wire: _Packets, statements: Sequence[Any]) -> list[int]:
+        parts.append(len(statements))
+        return counts(wire, statements)
+
+    def unit(tx: Tx) -> tuple[list[int], int]:
+        tx.change(insert_of(projects, "external_id"), [{"external_id": name} for name in "abde"])
+        rows = [{"old": name, "new": f"{name}2"} for name in "abcde"]
+        written = tx.change_each(rename, rows)
+        return written, tx.change(rename, [{"old": row["new"], "new": row["old"]} for row in rows])
+
+    name = projects.c.external_id
+    rename = update(projects).where(name == bindparam("old")).values(external_id=bindparam("new"))
+    monkeypatch.setattr(prepared, "_BATCH_MAX", 2)
+    monkeypatch.setattr(_Packets, "_counts", counted)
+    assert db.write(unit) == ([1, 1, 0, 1, 1], 4)
+    assert parts == [2, 2, 1] * 2
 
 
 def test_errors_are_sqlalchemys(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,14 +14,18 @@ import pytest
 from sqlalchemy import Executable, text
 
 from berth.model.errors import CapacityExceeded
-from berth.store import project_counts
+from berth.store import usages
 from berth.store.allocations import delete_allocations
 from berth.store.engine import journal, project_usages
 from berth.store.engine.database import Database
 from berth.store.engine.prepared import Parameters
 from berth.store.engine.transaction import Tx
-from berth.store.project_counts import WrongCounter, recount_project_usages
-from berth.store.usages import TypeUsages, project_usages_by_type
+from berth.store.usages import (
+    TypeUsages,
+    WrongCounter,
+    project_usages_by_type,
+    recount_project_usages,
+)
 from berth.upkeep import schema
 from tests.servers.statements import run
 from tests.store.fleet import add_provider, claim, consumer, holding
@@ -174,8 +178,8 @@ def test_a_process_folds_now_and_then(db: Database, fresh_url: str) -> None:
     claim(db, holding(1, {1: {"VCPU": 2}}))
     run(
         fresh_url,
-        "INSERT INTO berth_writer (id, seq, trimmed_seq, kept_seq, updated_at)"
-        " VALUES (77, 1, 1, 1, '2026-01-01 00:00:00')",
+        "INSERT INTO berth_writer (id, seq, trimmed_seq, updated_at)"
+        " VALUES (77, 1, 1, '2026-01-01 00:00:00')",
         "UPDATE berth_project_usages SET writer_id = 77",
     )
     with patch("berth.store.engine.database._COMMITS_BETWEEN_TRIMS", 1):
@@ -254,9 +258,7 @@ def test_wrong_counters_are_recounted(damaged: Database, fresh_url: str, part_ma
 def found(db: Database) -> list[WrongCounter]:
     """The counters that are wrong now."""
     with db.read() as tx:
-        return [
-            WrongCounter(*row) for row in tx.rows(project_counts._WRONG_PART, {"part_max": 100})
-        ]
+        return [WrongCounter(*row) for row in tx.rows(usages._WRONG_PART, {"part_max": 100})]
 
 
 def test_claims_go_on_while_counters_are_recounted(damaged: Database, other: Database) -> None:
@@ -264,7 +266,7 @@ def test_claims_go_on_while_counters_are_recounted(damaged: Database, other: Dat
     wrong = found(damaged)
     claim(other, holding(2, {1: {"VCPU": 3}}))
     delete_allocations(damaged, consumer(1))
-    damaged.write(lambda tx: project_counts.correct(tx, wrong))
+    damaged.write(lambda tx: usages.correct(tx, wrong))
     assert usage(damaged) == (1, 3)
     assert schema.check(damaged) == []
 
@@ -279,7 +281,7 @@ def test_a_difference_that_two_processes_find_is_added_once(
         run(fresh_url, _DAMAGE + " WHERE writer_id > 0")
     both = found(damaged), found(other)
     for db, wrong in zip((damaged, other), both, strict=True):
-        db.write(partial(project_counts.correct, wrong=wrong))
+        db.write(partial(usages.correct, wrong=wrong))
     assert usage(damaged) == (1, 2)
     assert schema.check(damaged) == []
 
@@ -288,7 +290,7 @@ def test_a_mark_makes_the_next_reader_recount(damaged: Database, fresh_url: str)
     """Whoever finds that another program has written allocations leaves one."""
 
     def unit(tx: Tx) -> None:
-        project_counts.mark(tx)
+        usages.mark(tx)
         tx.touched.add(1)
 
     damaged.write(unit)

@@ -23,6 +23,7 @@ from berth.model.ids import AggregateUUID, ProviderUUID
 from berth.model.inventory import Inventory
 from berth.model.own_errors import TreeChanged
 from berth.model.provider_trees import (
+    Edit,
     ProviderChange,
     Tree,
     TreeProvider,
@@ -30,11 +31,11 @@ from berth.model.provider_trees import (
     WantedTree,
     changes_of,
 )
-from berth.model.sentinels import UNSET
+from berth.model.shown import UNSET
 from berth.store.aggregates import replace_aggregates
 from berth.store.engine.database import Database
 from berth.store.inventories import replace_inventories
-from berth.store.provider_trees import Edit, edit_tree
+from berth.store.provider_trees import edit_tree
 from berth.store.providers import create_provider, delete_provider, get_provider, update_provider
 from berth.store.traits import create_trait, replace_provider_traits
 from berth.store.tree_rows import read_tree

@@ -14,10 +14,10 @@ from berth.model.ids import ClassId
 from berth.store import lease_sweep
 from berth.store.allocations import delete_allocations, replace_allocations
 from berth.store.engine.database import Database
+from berth.store.engine.write_record import Holder, Holdings, WriteRecord
 from berth.store.inventories import Key
 from berth.store.leases import put_lease
 from berth.store.lookups import get_provider_row
-from berth.store.replaced import Holder, ReplacedAllocations
 from tests.store.fleet import add_provider, claim, consumer, holding, provider
 from tests.store.statements import counted_statements
 from tests.store.together import together
@@ -60,28 +60,28 @@ def test_writes_that_share_a_commit_are_told_apart(fleet: Database) -> None:
     """Each release gets its own consumer's allocations; claims of new consumers replace nothing,
     also if an earlier run has noted something, before they shared a commit."""
     expected = held(fleet)
-    stale = ReplacedAllocations(holders=dict(HOLDERS))
+    stale = WriteRecord(former=Holdings(holders=dict(HOLDERS)))
     with together(fleet) as ask:
         asked = [
             ask(
-                partial(replace_allocations, attempts=1, replaced=stale if number == 11 else None),
-                fleet,
+                partial(replace_allocations, attempts=1),
+                fleet.recording(stale) if number == 11 else fleet,
                 [holding(number, {1: {"VCPU": 1}})],
             )
             for number in (10, 11, 12)
         ]
     assert [each.result(TIMEOUT) for each in asked] == [None] * 3
-    assert stale == ReplacedAllocations()
-    both = [ReplacedAllocations(), ReplacedAllocations()]
+    assert stale.former == Holdings()
+    both = [WriteRecord(), WriteRecord()]
     with together(fleet) as ask:
         asked = [
-            ask(partial(delete_allocations, replaced=replaced), fleet, consumer(number))
-            for number, replaced in enumerate(both, start=1)
+            ask(delete_allocations, fleet.recording(record), consumer(number))
+            for number, record in enumerate(both, start=1)
         ]
         ask(delete_allocations, fleet, consumer(9))
     assert [each.result(TIMEOUT) for each in asked] == [None, None]
-    assert [{*replaced.allocations} for replaced in both] == expected
-    assert [replaced.holders for replaced in both] == [
+    assert [{*record.former.allocations} for record in both] == expected
+    assert [record.former.holders for record in both] == [
         {uuid: holder} for uuid, holder in HOLDERS.items()
     ]
 
@@ -97,24 +97,25 @@ def test_a_sweep_tells_what_the_consumers_of_each_commit_had(
     monkeypatch.setattr(Database, "clock", lambda db: noon + timedelta(seconds=60))
     monkeypatch.setattr(lease_sweep, "_RELEASED_MAX", 1)
     expected = dict(zip(HOLDERS, held(fleet), strict=True))
-    replaced, every = ReplacedAllocations(), ReplacedAllocations()
-    for [expired] in lease_sweep.sweep(fleet, replaced=replaced):
-        assert set(replaced.allocations) == expected.pop(expired.consumer)
-        assert replaced.holders == {expired.consumer: HOLDERS[expired.consumer]}
-        every.add(replaced)
-    assert (expected, every.holders) == ({}, HOLDERS)
-    assert {*every.holders} == {uuid for each in every.each() for uuid in each.holders}
-    assert sum(len(each.allocations) for each in every.each()) == 3
+    record, every = WriteRecord(), WriteRecord()
+    for [expired] in lease_sweep.sweep(fleet.recording(record)):
+        taken = record.taken()
+        assert set(taken.allocations) == expected.pop(expired.consumer)
+        assert taken.holders == {expired.consumer: HOLDERS[expired.consumer]}
+        every.release_more(taken)
+    assert (expected, every.former.holders) == ({}, HOLDERS)
+    assert {*HOLDERS} == {uuid for each in every.former.each() for uuid in each.holders}
+    assert sum(len(each.allocations) for each in every.former.each()) == 3
 
 
 def test_telling_takes_no_statement_more(fleet: Database) -> None:
     """It only makes one wider: of a claim of a new consumer, of a move, and of a release."""
     counts = []
-    for replaced in (None, ReplacedAllocations(), None):
+    for db in (fleet, fleet.recording(WriteRecord()), fleet):
         with counted_statements(fleet) as sent:
             for place in (1, 2):
                 write = holding(4, {place: {"VCPU": 1}})
-                replace_allocations(fleet, [write], attempts=1, replaced=replaced)
-            delete_allocations(fleet, consumer(4), replaced=replaced)
+                replace_allocations(db, [write], attempts=1)
+            delete_allocations(db, consumer(4))
         counts.append(len(sent))
     assert counts[1] == counts[2] > 6

@@ -7,13 +7,18 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any, Final, Protocol
 
-from berth.api.berth_v1.provider_lines import PARTS, USAGES, ProviderLines
+from berth.api import examples
+from berth.api.answers import SENT, LongBody, Sent
+from berth.api.berth_v1.fleet import PARTS, PROVIDER_LINE, USAGES, ProviderLines
+from berth.api.berth_v1.routes import FLEET
+from berth.api.contract import Answer, Contract, Parameter, Query, component, ref
 from berth.api.environ import CLIENT_GONE, PLACE, STILL_VALID
 from berth.api.errors import Refused
 from berth.api.media_types import EVENT_STREAM, JSON_LINES, prefers_events
-from berth.api.operations.berth_v1.rules import FLEET
-from berth.api.rendering import LongBody, answer_long
-from berth.api.request import Request, Response, Services
+from berth.api.request import Call, Services
+from berth.api.schema import JSONSchema
+from berth.api.shapes import COUNT, GENERATION, SUMS, UUID, described, open_object
+from berth.api.struct_schema import REVISION, REVISION_EXAMPLE
 from berth.api.watchers import Changes, Step, Watchers
 from berth.index import Snapshot
 from berth.index.snapshot import Location
@@ -21,6 +26,71 @@ from berth.model.errors import RevisionGone
 from berth.model.ids import ProviderId
 from berth.store.changes import BeyondHorizon, Noted, noted_between
 from berth.store.engine.database import Database
+
+_WAIT_MAX: Final = 60
+
+_CHANGES_QUERY: Final = Query(
+    Parameter(
+        name="after",
+        means="The revision up to which the client knows the fleet. Required, unless the header "
+        "`Last-Event-ID` has it, as a reconnecting reader of server-sent events sends it.",
+        example=REVISION_EXAMPLE,
+        schema={"type": "string", "minLength": 1},
+    ),
+    Parameter(
+        name="wait",
+        means="Seconds for which to wait if nothing has changed, 0 to 60; 0 by default. It has no "
+        "effect on server-sent events.",
+        example="30",
+        schema={"type": "string", "pattern": rf"^([0-9]|[1-5][0-9]|{_WAIT_MAX})\Z"},
+        expected=f"a whole number of seconds, 0 to {_WAIT_MAX}",
+    ),
+)
+
+_COMMITS: JSONSchema = {
+    "type": "integer",
+    "minimum": 1,
+    "description": "How many commits touched it since the last answer.",
+}
+
+
+def _event(change: str, **members: JSONSchema) -> JSONSchema:
+    return open_object(
+        {
+            "change": {"type": "string", "enum": [change], "description": "What has changed."},
+            **members,
+            "commits": _COMMITS,
+        }
+    )
+
+
+_CHANGE_EXAMPLE: Final[dict[str, Any]] = {
+    "change": "usage",
+    "uuid": examples.PROVIDER,
+    "commits": 3,
+    "generation": 21,
+    "usages": {"VCPU": 18},
+}
+_CLOSING: JSONSchema = open_object(
+    {
+        "revision": described(REVISION, "The next `after`."),
+        "events": described(COUNT, "How many events came before this line."),
+    }
+)
+_CHANGE: Final = component(
+    "Change",
+    {
+        "anyOf": [
+            _event("usage", uuid=UUID, generation=GENERATION, usages=SUMS),
+            {"allOf": [_event("provider", uuid=UUID), ref("ProviderLine")]},
+            _event("gone", uuid=UUID),
+            _event("names"),
+            _CLOSING,
+        ]
+    },
+    example=_CHANGE_EXAMPLE,
+    parts=(PROVIDER_LINE,),
+)
 
 #: Seconds between two comments in a stream of events: proxies close connections that are silent.
 _COMMENT_S: Final = 15.0
@@ -39,48 +109,68 @@ class Place(Protocol):
         """Give it up."""
 
 
-def list_changes(services: Services, request: Request, response: Response) -> None:
+@Contract(
+    summary="List what has changed since a revision",
+    details="States, not steps: each provider at most once, as it is now, with the number of "
+    "commits that touched it since `after`. `usage`: only usage and generation changed; "
+    "`provider`: anything did; `gone`: it was deleted; `names`: traits, resource classes, "
+    "labels, flavors or drains were changed. The last line has the revision to continue from; "
+    "every worker and every node of a cluster can answer the next request. A revision that the "
+    "journal has forgotten gets 410: read the fleet again. With `Accept: text/event-stream`, "
+    "the changes come as server-sent events for ten minutes.",
+    query=_CHANGES_QUERY,
+    answers=(
+        Answer(
+            200,
+            _CHANGE,
+            means="The changes.",
+            media_type=JSON_LINES,
+            other_media_type=EVENT_STREAM,
+        ),
+    ),
+    gone="The journal has forgotten what changed after the revision, or the database has gone "
+    "back behind it: read the fleet again.",
+)
+def list_changes(call: Call) -> LongBody | Sent:
     """List what has changed since a revision, or wait for it."""
     # A reader of server-sent events reconnects with the URL of its first request.
-    after = request.env.get("HTTP_LAST_EVENT_ID") or request.query.get("after")
+    after = call.env.get("HTTP_LAST_EVENT_ID") or call.query.get("after")
     if not after:
         raise Refused(
             400,
             "A revision to begin after is missing.",
             hint="Send ?after= with the revision of GET /berth/v1/fleet, or of the last answer.",
         )
-    if prefers_events(request.env.get("HTTP_ACCEPT")):
-        _stream(services, request, response, after)
-        return
-    changes = changes_since(services.database, services.index.snapshot(), after)
-    if not changes.count and (seconds := int(request.query.get("wait", 0))):
-        with services.watchers.place():
-            changes = _awaited(services, request, after, seconds)
-    answer_long(response, LongBody(changes.lines()))
-    response.headers["content-type"] = JSON_LINES
+    if prefers_events(call.env.get("HTTP_ACCEPT")):
+        return _stream(call, after)
+    changes = changes_since(call.services.database, call.services.index.snapshot(), after)
+    if not changes.count and (seconds := int(call.query.get("wait", 0))):
+        with call.services.watchers.place():
+            changes = _awaited(call, after, seconds)
+    return LongBody(changes.lines(), media_type=JSON_LINES)
 
 
-def _awaited(services: Services, request: Request, after: str, seconds: int) -> Changes:
+def _awaited(call: Call, after: str, seconds: int) -> Changes:
     """The first changes after a revision; none if there are none in time.
 
     Raises:
         RevisionForeign, RevisionGone: the database has been replaced meanwhile.
         Unavailable: it cannot be read.
     """
-    watchers = services.watchers
-    step, changes = _joined(services, after)
-    place: Place = request.env[PLACE]
+    watchers = call.services.watchers
+    step, changes = _joined(call.services, after)
+    place: Place = call.env[PLACE]
     place.leave()
-    caller = _Caller(services, request)
-    has_gone: Callable[[], bool] = request.env.get(CLIENT_GONE, lambda: False)
+    caller = _Caller(call)
+    has_gone: Callable[[], bool] = call.env.get(CLIENT_GONE, lambda: False)
     until = watchers.clock() + seconds
     while not changes.count:
         later = watchers.wait(step, until, lambda: caller.may_go_on() and not has_gone())
         if later is None:
             # It may have waited in vain because the database is away.
             is_over = watchers.clock() >= until
-            return _joined(services, after)[1] if is_over else changes
-        step, changes = later, later.changes or _joined(services, after)[1]
+            return _joined(call.services, after)[1] if is_over else changes
+        step, changes = later, later.changes or _joined(call.services, after)[1]
     return changes
 
 
@@ -93,11 +183,11 @@ def _joined(services: Services, after: str) -> tuple[Step, Changes]:
 class _Caller:
     """Who waits, and whether it may read the fleet: its token may end, and its rights."""
 
-    def __init__(self, services: Services, request: Request) -> None:
-        self._policy = services.policy
-        self._clock = services.watchers.clock
-        self._context = request.caller
-        self._is_valid: Callable[[], bool] = request.env.get(STILL_VALID, lambda: True)
+    def __init__(self, call: Call) -> None:
+        self._policy = call.services.policy
+        self._clock = call.services.watchers.clock
+        self._context = call.caller
+        self._is_valid: Callable[[], bool] = call.env.get(STILL_VALID, lambda: True)
         self._check_at = self._clock() + _CHECK_S
         self._may = True
 
@@ -120,17 +210,18 @@ class _Caller:
 # --- Server-sent events ---------------------------------------------------------------------------
 
 
-def _stream(services: Services, request: Request, response: Response, after: str) -> None:
+def _stream(call: Call, after: str) -> Sent:
     with ExitStack() as place:
-        place.enter_context(services.watchers.place())
-        step, changes = _joined(services, after)
-        response.headers["content-type"] = EVENT_STREAM
-        response.headers["cache-control"] = "no-cache"
+        place.enter_context(call.services.watchers.place())
+        step, changes = _joined(call.services, after)
+        call.headers["content-type"] = EVENT_STREAM
+        call.headers["cache-control"] = "no-cache"
         # nginx would collect events before it passes them on.
-        response.headers["x-accel-buffering"] = "no"
-        caller = _Caller(services, request)
-        pieces = _streamed(services.watchers, step, changes, caller.may_go_on)
-        response.stream = _Stream(pieces, place.pop_all())
+        call.headers["x-accel-buffering"] = "no"
+        caller = _Caller(call)
+        pieces = _streamed(call.services.watchers, step, changes, caller.may_go_on)
+        call.stream = _Stream(pieces, place.pop_all())
+    return SENT
 
 
 class _Stream:

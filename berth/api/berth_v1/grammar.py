@@ -1,22 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """The schema of a request: the grammar that all questions share.
 
-Only data, because commands that print the API must start fast. `berth.api.berth_v1.reading` checks
-what a schema cannot say. `x-bound` names the bound that a limit on a length stands for.
+`berth.api.berth_v1.questions` checks what a schema cannot say. `x-bound` names the bound that a
+limit on a length stands for.
 
 Source: spec/beyond.md 2.2 and 11.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from berth.api.operations.fragments import CLASS_NAME_PATTERN, UUID, closed_object, object_by
 from berth.api.schema import JSONSchema
+from berth.api.shapes import CLASS_NAME, CLASS_NAME_PATTERN, closed_object, list_of, object_by
+from berth.api.struct_schema import Input
 from berth.model.bounds import BOUNDS
+from berth.model.ids import ConsumerUUID
 from berth.model.inventory import ALLOCATION_RATIO_MAX, MAX_INT
 from berth.model.names import NAME_LENGTH_MAX, PATH_NAME_PATTERN
+
+#: Names, or references.
+Names: TypeAlias = Sequence[str]
+#: A conjunction.
+Items: TypeAlias = Sequence[str | Sequence[str]]
+Number: TypeAlias = int | float
 
 GROUP_NAME_PATTERN: Final = r"^[a-zA-Z0-9_-]{0,64}\Z"
 
@@ -26,8 +34,17 @@ _REFERENCE_LENGTH_MAX: Final = 2 * NAME_LENGTH_MAX + 1
 _QUERY_LENGTH_MAX: Final = 65_536
 
 
-def _counted(bound: str) -> dict[str, Any]:
+def counted(bound: str) -> dict[str, Any]:
+    """A list of at most so many items as a bound says."""
     return {"maxItems": BOUNDS[bound], "x-bound": bound}
+
+
+def counted_map(
+    pattern: str, value: JSONSchema, bound: str, *, at_least_one: bool = False
+) -> dict[str, Any]:
+    """An object with at most so many members as a bound says."""
+    counted = {"maxProperties": BOUNDS[bound], "x-bound": bound}
+    return {**object_by(pattern, value, at_least_one=at_least_one), **counted}
 
 
 def _name(length_max: int, *, may_be_negated: bool = False) -> dict[str, Any]:
@@ -43,9 +60,9 @@ def _items(length_max: int, alternatives: str, means: str) -> JSONSchema:
         "type": ["string", "array"],
         "items": _name(length_max),
         "minItems": 1,
-        **_counted(alternatives),
+        **counted(alternatives),
     }
-    return {"type": "array", "items": item, "description": means, **_counted("max_items")}
+    return {"type": "array", "items": item, "description": means, **counted("max_items")}
 
 
 _REFERENCE: Final[dict[str, Any]] = {
@@ -57,7 +74,7 @@ _REFERENCE: Final[dict[str, Any]] = {
 
 def references(means: str, of: JSONSchema = _REFERENCE) -> JSONSchema:
     """A list of references to providers."""
-    return {"type": "array", "items": of, "description": means, **_counted("max_references")}
+    return {"type": "array", "items": of, "description": means, **counted("max_references")}
 
 
 def integer(least: int, most: int, *, default: int | None = None) -> dict[str, Any]:
@@ -90,11 +107,7 @@ _SPLIT: Final = closed_object(
         "parts": integer(2, 16, default=2),
     }
 )
-_RESOURCES: Final[JSONSchema] = {
-    **object_by(CLASS_NAME_PATTERN, integer(1, MAX_INT)),
-    "maxProperties": BOUNDS["max_classes"],
-    "x-bound": "max_classes",
-}
+_RESOURCES: Final = counted_map(CLASS_NAME_PATTERN, integer(1, MAX_INT), "max_classes")
 _GROUP: Final = closed_object(
     {
         "resources": _RESOURCES,
@@ -121,7 +134,7 @@ HOST: Final = closed_object(
                 **_REFERENCE,
                 "type": ["string", "array"],
                 "items": _REFERENCE,
-                **_counted("max_references"),
+                **counted("max_references"),
             },
         ),
         "not_in": references("The tree has none of these providers."),
@@ -146,20 +159,16 @@ _RELATION: Final = closed_object(
 _RELATIONS: Final[JSONSchema] = {
     "type": "array",
     "items": _RELATION,
-    **_counted("max_relations"),
+    **counted("max_relations"),
 }
-_GROUPS: Final[JSONSchema] = {
-    **object_by(GROUP_NAME_PATTERN, _GROUP, at_least_one=True),
-    "maxProperties": BOUNDS["max_groups"],
-    "x-bound": "max_groups",
-}
+_GROUPS: Final = counted_map(GROUP_NAME_PATTERN, _GROUP, "max_groups", at_least_one=True)
 #: Drains that count as not there.
 TOLERATE: Final[JSONSchema] = {
     "type": ["string", "array"],
     "pattern": r"^\*\Z",
     "items": _name(NAME_LENGTH_MAX),
     "description": "`*`, or names of drains.",
-    **_counted("max_references"),
+    **counted("max_references"),
 }
 
 #: Of a request without a flavor.
@@ -215,93 +224,80 @@ def _number(least: float, most: float, **more: Any) -> dict[str, Any]:
     return {"type": "number", "minimum": least, "maximum": most, **more}
 
 
-_PREFERENCE: Final = closed_object(
-    {
-        "weight": _number(-1000, 1000, description="What the score gains if the condition holds."),
-        "of": {
-            "type": "string",
-            "pattern": GROUP_NAME_PATTERN,
-            "default": "host",
-            "description": "`host` for the root, or a group for all of its providers.",
-        },
-        "required": TRAIT_ITEMS,
-        "member_of": AGGREGATE_ITEMS,
-    },
-    required=("weight",),
-)
-#: Which of several candidates comes first (2.7).
-ORDER: Final = closed_object(
-    {
-        "by": {
-            "type": "string",
-            "enum": ["any", "random", "pack", "spread", "preserve"],
-            "default": "any",
-            "description": "`pack`: the fullest hosts first; `spread`: the emptiest; `preserve`:"
-            " those that lose least for other flavors.",
-        },
-        "weight": _number(0, 1000, default=1),
-        "classes": {
-            **object_by(CLASS_NAME_PATTERN, _number(0, 1000)),
-            "description": "Weights of classes for `pack` and `spread`; 1 for all others.",
-            "maxProperties": BOUNDS["max_items"],
-            "x-bound": "max_items",
-        },
-        "preserve": {
-            **object_by(PATH_NAME_PATTERN, _number(0, 1000), at_least_one=True),
-            "description": "Flavors to leave room for, with weights; only and always with"
-            " `preserve`.",
-            "maxProperties": BOUNDS["max_preserved"],
-            "x-bound": "max_preserved",
-        },
-        "prefer": {
-            "type": "array",
-            "items": _PREFERENCE,
-            "maxItems": BOUNDS["max_preferences"],
-            "x-bound": "max_preferences",
-        },
-        "seed": integer(0, 2**64 - 1, default=0),
-        "among": {
-            **integer(1, MAX_INT),
-            "description": "Score only this many of the hosts that fit; with `preserve`, 512 by"
-            " default.",
-        },
-    }
-)
+class PreferenceInput(Input):
+    """A condition that adds to the score of a candidate."""
 
-_ADDED: Final = closed_object(
-    {
-        "like": {"type": "string", "minLength": 1, "maxLength": _REFERENCE_LENGTH_MAX},
-        "count": up_to("max_added_hosts"),
-    },
-    required=("like", "count"),
-)
-_RATIO: Final = closed_object(
-    {
-        "resource_class": {"type": "string", "pattern": CLASS_NAME_PATTERN},
-        "ratio": _number(0, ALLOCATION_RATIO_MAX),
-        "member_of": AGGREGATE_ITEMS,
-    },
-    required=("resource_class", "ratio"),
-)
-#: What a question assumes (4.4).
-WHAT_IF: Final = closed_object(
-    {
-        "nothing_used": {"type": "boolean", "default": False},
-        "without_consumers": {"type": "array", "items": UUID, **_counted("max_references")},
-        "allocation_ratio": {"type": "array", "items": _RATIO, **_counted("max_items")},
-        "undrain": {
-            "type": "array",
-            "items": _name(NAME_LENGTH_MAX),
-            "description": "These drains are not in effect.",
-            **_counted("max_items"),
-        },
-        "drain": references("These providers are drained, with all below them."),
-        "without_hosts": references("The trees of these providers are gone."),
-        "add_hosts": {
-            "type": "array",
-            "items": _ADDED,
-            "description": "Copies of the trees of some providers, with nothing used.",
-            **_counted("max_items"),
-        },
-    }
-)
+    weight: Annotated[Number, _number(-1000, 1000), "What the score gains if the condition holds."]
+    of: Annotated[
+        str,
+        {"type": "string", "pattern": GROUP_NAME_PATTERN},
+        "`host` for the root, or a group for all of its providers.",
+    ] = "host"
+    required: Annotated[Items, TRAIT_ITEMS] = ()
+    member_of: Annotated[Items, AGGREGATE_ITEMS] = ()
+
+
+class OrderInput(Input):
+    """Which of several candidates comes first (2.7)."""
+
+    by: Annotated[
+        Literal["any", "random", "pack", "spread", "preserve"],
+        "`pack`: the fullest hosts first; `spread`: the emptiest; `preserve`: those that lose least"
+        " for other flavors.",
+    ] = "any"
+    weight: Annotated[Number, _number(0, 1000)] = 1
+    classes: Annotated[
+        Mapping[str, Number],
+        counted_map(CLASS_NAME_PATTERN, _number(0, 1000), "max_items"),
+        "Weights of classes for `pack` and `spread`; 1 for all others.",
+    ] = {}
+    preserve: Annotated[
+        Mapping[str, Number] | None,
+        counted_map(PATH_NAME_PATTERN, _number(0, 1000), "max_preserved", at_least_one=True),
+        "Flavors to leave room for, with weights; only and always with `preserve`.",
+    ] = None
+    prefer: Annotated[
+        Sequence[PreferenceInput],
+        counted("max_preferences"),
+    ] = ()
+    seed: Annotated[int, integer(0, 2**64 - 1)] = 0
+    among: Annotated[
+        int | None,
+        integer(1, MAX_INT),
+        "Score only this many of the hosts that fit; with `preserve`, 512 by default.",
+    ] = None
+
+
+class AddedHostsInput(Input):
+    """Copies of the tree of a provider."""
+
+    like: Annotated[str, _REFERENCE]
+    count: Annotated[int, up_to("max_added_hosts")]
+
+
+class RatioInput(Input):
+    """Another allocation ratio."""
+
+    resource_class: Annotated[str, CLASS_NAME]
+    ratio: Annotated[Number, _number(0, ALLOCATION_RATIO_MAX)]
+    member_of: Annotated[Items, AGGREGATE_ITEMS] = ()
+
+
+class WhatIfInput(Input):
+    """What a question assumes (4.4)."""
+
+    nothing_used: bool = False
+    without_consumers: Annotated[Sequence[ConsumerUUID], counted("max_references")] = ()
+    allocation_ratio: Annotated[Sequence[RatioInput], counted("max_items")] = ()
+    undrain: Annotated[
+        Names,
+        {**list_of(_name(NAME_LENGTH_MAX)), **counted("max_items")},
+        "These drains are not in effect.",
+    ] = ()
+    drain: Annotated[Names, references("These providers are drained, with all below them.")] = ()
+    without_hosts: Annotated[Names, references("The trees of these providers are gone.")] = ()
+    add_hosts: Annotated[
+        Sequence[AddedHostsInput],
+        counted("max_items"),
+        "Copies of the trees of some providers, with nothing used.",
+    ] = ()

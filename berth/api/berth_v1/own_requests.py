@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from berth.api.berth_v1.asking import plans_of
-from berth.api.berth_v1.candidate_values import Candidate, decoded, texts_of
-from berth.api.berth_v1.expanding import expanded, flavor_to_count
+from berth.api.berth_v1.fleet_questions import expanded, flavor_to_count, plans_of
 from berth.api.berth_v1.grammar import REQUEST
-from berth.api.berth_v1.pointed import PointedSchema
-from berth.api.berth_v1.reading import Asked, JSONObject, read_request
+from berth.api.berth_v1.inputs import PointedSchema
+from berth.api.berth_v1.questions import Asked, JSONObject, read_request
 from berth.api.body import decode
 from berth.api.errors import Refused
-from berth.api.operations.berth_v1.place import Basis
-from berth.candidates.choosing import Chosen, Limits, choose
 from berth.candidates.order import Order
+from berth.candidates.place import Chosen, choose
+from berth.candidates.place.bounds import Limits
 from berth.candidates.question import Question
 from berth.candidates.references import References, unknown_names
+from berth.candidates.render_ranked import Candidate, candidates_of
 from berth.index.scenario import with_usage
 from berth.index.snapshot import Location, Snapshot
 from berth.model.budget import Budget
@@ -34,6 +34,17 @@ from berth.store.placements import Standing
 _KEPT: Final = PointedSchema(REQUEST)
 #: Beyond so much, doubles do not hold every integer.
 _CAPACITY_MAX: Final = 2**53
+
+
+class Basis(StrEnum):
+    """How it is known what a consumer has asked for."""
+
+    #: The request was kept.
+    PLACED = "placed"
+    #: One stored flavor can be what it holds.
+    FLAVOR = "flavor"
+    #: What it holds is all that is known.
+    ALLOCATIONS = "allocations"
 
 
 class OwnRequest(NamedTuple):
@@ -121,7 +132,7 @@ def _sums(question: Question) -> Counter[str]:
 def _flavors(standing: Standing, fleet: Snapshot, budget: Budget) -> Iterator[OwnRequest]:
     """The flavors of which a candidate takes exactly what a consumer holds, were nothing used."""
     amounts, only_held = _amounts(standing), None
-    for name in fleet.names.flavors:
+    for name in fleet.names.records.flavors:
         asked = flavor_to_count(fleet, name)
         if not isinstance(asked, Asked) or _sums(asked.question) != amounts:
             continue
@@ -140,15 +151,14 @@ def _candidate(
         only_held: the fleet in which nothing else is free; so any candidate takes exactly that.
     """
     host = question.host
-    own_host = replace(host, within=(*host.within, tuple(standing.allocations)))
+    own_host = host._replace(within=(*host.within, tuple(standing.allocations)))
     asked = Asked(replace(question, host=own_host, tolerate="*"), ())
     order = Order()
     for _, fleet, plan in plans_of(only_held, [asked], References(only_held)):
         chosen = choose(fleet, plan, order, 1, Limits(), budget)
         if isinstance(chosen, Chosen):
-            candidate = decoded(*texts_of(fleet, plan, order, chosen))
-            given = {uuid: each["resources"] for uuid, each in candidate.allocations.items()}
-            if given == standing.allocations:
+            (candidate,) = candidates_of(fleet, plan, order, chosen.ranked)
+            if candidate.allocations == standing.allocations:
                 return candidate
     return None
 

@@ -3,39 +3,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from berth.api import audit
-from berth.api.berth_v1.asking import Warnings, check_rights
-from berth.api.berth_v1.candidate_values import Candidate
-from berth.api.berth_v1.expanding import expanded, narrowed
-from berth.api.berth_v1.own_requests import host_of, inferred_request, kept_request
-from berth.api.berth_v1.place_answers import (
-    conflict,
-    in_words,
-    joined,
-    more_of,
-    names_of,
-    placement_of,
-    written,
+import msgspec
+
+from berth.api import audit, examples
+from berth.api.berth_v1 import codes
+from berth.api.berth_v1.candidates import CANDIDATE_MEMBERS, SCORE
+from berth.api.berth_v1.consumers import project_of, project_of_path
+from berth.api.berth_v1.fleet_questions import WARNING, Warnings, check_rights, expanded, narrowed
+from berth.api.berth_v1.inputs import DRY_RUN_QUERY
+from berth.api.berth_v1.own_requests import (
+    Basis,
+    OwnRequest,
+    host_of,
+    inferred_request,
+    kept_request,
 )
-from berth.api.berth_v1.place_body import NewConsumer, Wanted, read_body
+from berth.api.berth_v1.place_body import (
+    BODY,
+    EXAMPLE,
+    EXAMPLE_CONSUMER,
+    Consumers,
+    NewConsumer,
+    Wanted,
+    conflict,
+    project_of_body,
+    read_body,
+)
 from berth.api.berth_v1.place_choosing import Attempt, Choice, Choosing
-from berth.api.berth_v1.place_consumers import Consumers
-from berth.api.berth_v1.reading import Asked
+from berth.api.berth_v1.questions import Asked
 from berth.api.berth_v1.refusals import not_found
+from berth.api.contract import Body, Contract, Dated, always, component, ref, shows
 from berth.api.errors import RETRY_AFTER_S, Refused
-from berth.api.operations.berth_v1 import codes
-from berth.api.operations.berth_v1.place import Basis
 from berth.api.paths import consumer_uuid
-from berth.api.rendering import answer, answer_bytes
-from berth.api.request import Request, Response, Services
-from berth.api.searching import Searching, budget_of
+from berth.api.request import Call, Searching, budget_of
+from berth.api.schema import JSONSchema
+from berth.api.shapes import (
+    BOOLEAN,
+    CONSUMER_NAME,
+    COUNT,
+    GENERATION,
+    TEXT,
+    UUID,
+    UUID_36_PATTERN,
+    described,
+    list_of,
+    object_by,
+    open_object,
+)
+from berth.api.struct_schema import REVISION, REVISION_EXAMPLE
 from berth.api.under_way import Claiming
-from berth.candidates.choosing import Short
+from berth.candidates.place import Short
+from berth.candidates.place.bounds import Limits
 from berth.candidates.question import Question
+from berth.candidates.render_ranked import Candidate
+from berth.index.providers import named_provider
 from berth.index.snapshot import Snapshot
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import (
@@ -48,11 +74,102 @@ from berth.model.errors import (
 )
 from berth.model.ids import ConsumerUUID, Generation, ProviderUUID
 from berth.model.own_errors import ConsumerNameTaken
+from berth.model.shown import LEASE, Lease
 from berth.store import allocations as store
-from berth.store.consumer_names import named_consumers
+from berth.store.consumers import named_consumers
+from berth.store.engine.write_record import Holder
 from berth.store.leases import expiry
-from berth.store.placements import Placement, standings
-from berth.store.replaced import Holder
+from berth.store.placements import Placement, Standing, standings
+
+_PLACEMENT_MEMBERS: Final[dict[str, JSONSchema]] = {
+    **CANDIDATE_MEMBERS,
+    "consumer_generation": GENERATION,
+}
+_PLACEMENT_EXAMPLE: Final[dict[str, Any]] = {
+    "host": examples.PROVIDER,
+    "allocations": {examples.PROVIDER: {"resources": {"VCPU": 8, "MEMORY_MB": 16384}}},
+    "mappings": {"": [examples.PROVIDER]},
+    "consumer_generation": 1,
+}
+_PROVIDER_NAMES: Final = described(
+    object_by(UUID_36_PATTERN, TEXT),
+    "The names of the hosts, and of the providers in `allocations`.",
+)
+_PLACED: Final = component(
+    "PlacedConsumer",
+    open_object(
+        _PLACEMENT_MEMBERS,
+        optional={
+            "score": SCORE,
+            "name": CONSUMER_NAME,
+            "lease": LEASE,
+            "from": described(UUID, "With `replace`: the host on which the consumer was."),
+        },
+    ),
+)
+_PLACEMENTS: Final = component(
+    "Placements",
+    open_object(
+        {
+            "revision": REVISION,
+            "repeated": described(
+                BOOLEAN, "Whether an earlier call with the same body has done it."
+            ),
+            "tries": described(COUNT, "How many candidates were tried; 0 if repeated."),
+            "placements": described(
+                object_by(UUID_36_PATTERN, ref("PlacedConsumer")),
+                "By consumer, in the order of the body.",
+            ),
+            "warnings": list_of(ref("Warning")),
+            "providers": _PROVIDER_NAMES,
+        },
+        optional={
+            "alternative": described(COUNT, "Which of the alternatives was placed."),
+        },
+    ),
+    example={
+        "revision": REVISION_EXAMPLE,
+        "repeated": False,
+        "tries": 1,
+        "placements": {
+            EXAMPLE_CONSUMER: {
+                **_PLACEMENT_EXAMPLE,
+                "score": {"total": 0.81, "spread": 0.81, "prefer": []},
+            }
+        },
+        "warnings": [],
+        "providers": {examples.PROVIDER: "cn31"},
+    },
+    parts=(_PLACED, WARNING),
+)
+_PLACEMENT: Final = component(
+    "Placement",
+    open_object(
+        {
+            **_PLACEMENT_MEMBERS,
+            "request": described(
+                open_object({}), "What the consumer asked for, or what follows from what it holds."
+            ),
+            "basis": described(
+                {"type": "string", "enum": [*Basis]},
+                "`placed`: the request was kept; `flavor`: exactly one flavor can be what the"
+                " consumer holds; `allocations`: what it holds is all that is known, and the answer"
+                " has the warning `request_unknown`.",
+            ),
+            "warnings": list_of(ref("Warning")),
+            "providers": _PROVIDER_NAMES,
+        }
+    ),
+    example={
+        **_PLACEMENT_EXAMPLE,
+        "request": EXAMPLE["request"],
+        "basis": "placed",
+        "warnings": [],
+        "providers": {examples.PROVIDER: "cn31"},
+    },
+    parts=(WARNING,),
+)
+
 
 #: What a claim raises if the fleet, or a consumer, is no longer as it was when it was chosen.
 _LOST: Final = (
@@ -65,45 +182,66 @@ _LOST: Final = (
 )
 
 
-def place(services: Services, request: Request, response: Response) -> None:
+@Contract(
+    summary="Choose hosts for consumers, and claim there",
+    details="It can be repeated: a call whose consumers still hold what an earlier call with"
+    " the same body gave them answers the same again, and writes nothing.",
+    query=DRY_RUN_QUERY,
+    body=Body(always(BODY), always(EXAMPLE)),
+    answers=shows(_PLACEMENTS, Dated.NO, means="Where the consumers are."),
+    conflict="Nothing fits, a consumer holds something already or has changed, or other"
+    " requests were faster each time.",
+    target=project_of_body,
+)
+def place(call: Call) -> bytes:
     """Choose hosts for some consumers, and claim there."""
-    wanted = read_body(request, services.rng)
+    wanted = read_body(call, call.services.rng)
     own = wanted.conditions
-    asked = expanded(wanted.requested, services.index.snapshot())
+    asked = expanded(wanted.requested, call.services.index.snapshot())
     if own.question != Question(()) or not asked:
         # Without a request, the conditions of the call must keep consumers on the caller's host.
         questions = [narrowed(each, own).question for each in asked] or [own.question]
         asked = tuple(Asked(each, (own._replace(question=each),)) for each in questions)
-    check_rights(services, asked)
-    answer_bytes(response, _Call(services, request, wanted).placed())
+    check_rights(call.services, asked)
+    return _Placing(call, wanted).placed()
 
 
-def show_placement(services: Services, request: Request, response: Response, consumer: str) -> None:
+@Contract(
+    summary="Show where a consumer is, and what it asked for",
+    details="The request and the mappings of a placement count for as long as the consumer"
+    " holds exactly what it got; afterwards they are inferred from what it holds.",
+    answers=shows(_PLACEMENT, Dated.NO, means="The providers that serve each group."),
+    target=project_of,
+)
+def show_placement(call: Call, consumer: str) -> dict[str, Any]:
     """Show where a consumer was placed."""
-    _show(services, request, response, consumer_uuid(consumer), consumer)
+    return _shown(call, consumer_uuid(consumer), consumer)
 
 
-def show_placement_by_name(
-    services: Services, request: Request, response: Response, project: str, name: str
-) -> None:
+@Contract(
+    summary="Show where a consumer with a name is, and what it asked for",
+    details="The request and the mappings of a placement count for as long as the consumer"
+    " holds exactly what it got; afterwards they are inferred from what it holds.",
+    answers=shows(_PLACEMENT, Dated.NO, means="The providers that serve each group."),
+    target=project_of_path,
+)
+def show_placement_by_name(call: Call, project: str, name: str) -> dict[str, Any]:
     """Show where the consumer of a project with a name was placed."""
-    named = named_consumers(services.database, [(project, name)])
+    named = named_consumers(call.services.database, [(project, name)])
     if not named:
         raise not_found(f"Project {project} has no consumer named {name}.")
-    _show(services, request, response, named[project, name], f"{project}/{name}")
+    return _shown(call, named[project, name], f"{project}/{name}")
 
 
-def _show(
-    services: Services, request: Request, response: Response, uuid: ConsumerUUID, called: str
-) -> None:
-    standing = standings(services.database, [uuid])[uuid]
+def _shown(call: Call, uuid: ConsumerUUID, called: str) -> dict[str, Any]:
+    standing = standings(call.services.database, [uuid])[uuid]
     if not standing.allocations:
         raise not_found(f"Consumer {called} holds nothing.")
-    fleet = services.index.snapshot()
+    fleet = call.services.index.snapshot()
     own = kept_request(standing, fleet)
     if own is None:
-        budget = budget_of(services, request)
-        with Searching(services, request, budget):
+        budget = budget_of(call)
+        with Searching(call, budget):
             own = inferred_request(standing, fleet, budget)
     warnings = Warnings()
     if own.basis is Basis.ALLOCATIONS:
@@ -111,22 +249,22 @@ def _show(
     shown = placement_of(standing, standing.placement or own)
     more = {"request": own.request, "basis": own.basis, "warnings": warnings.sent}
     names = names_of(fleet, (shown["host"], *shown["allocations"]))
-    answer(response, {**shown, **more, "providers": names})
+    return {**shown, **more, "providers": names}
 
 
-class _Call:
+class _Placing:
     """One call."""
 
-    def __init__(self, services: Services, request: Request, wanted: Wanted) -> None:
-        self._services = services
-        self._request = request
+    def __init__(self, call: Call, wanted: Wanted) -> None:
+        self._services = call.services
+        self._call = call
         self._wanted = wanted
-        self._consumers = Consumers(services, wanted)
+        self._consumers = Consumers(call.services, wanted)
         for uuid, each in self._consumers:
-            audit.note_owner(request, uuid, Holder(each.project_id, each.user_id, each.name))
-        if services.rights is not None:
-            services.rights.check_consumers(*self._consumers.uuids)
-        self._choosing = Choosing(services, request, wanted)
+            audit.note_owner(call, uuid, Holder(each.project_id, each.user_id, each.name))
+        if call.services.rights is not None:
+            call.services.rights.check_consumers(*self._consumers.uuids)
+        self._choosing = Choosing(call, wanted)
         #: When the lease that they get expires; None if they get none.
         self._lease_until: datetime | None = None
 
@@ -136,9 +274,9 @@ class _Call:
         Raises:
             Refused: 409 or 503, with nothing written.
         """
-        for number in range(1, self._wanted.tries + 1):
+        for number in range(1, self._wanted.body.tries + 1):
             # The first call for new consumers does not look: a repetition fails to claim.
-            looks = number > 1 or self._wanted.replaces or self._wanted.is_dry_run
+            looks = number > 1 or self._wanted.body.replace or self._wanted.is_dry_run
             if looks and (repeated := self._repeated()) is not None:
                 return repeated
             attempt = self._choosing.attempt(
@@ -167,7 +305,7 @@ class _Call:
         if not (before := consumers.placed_before):
             consumers.check()
             return None
-        audit.repeating(self._request, consumers.uuids)
+        audit.repeating(self._call, consumers.uuids)
         snapshot = self._services.index.snapshot()
         placements = {uuid: placement_of(*each) for uuid, each in before.items()}
         head = {
@@ -207,7 +345,7 @@ class _Call:
 
     def _expiry(self) -> datetime | None:
         """When a lease expires that is given now; None if the call asks for none."""
-        seconds = self._wanted.lease_seconds
+        seconds = self._wanted.body.lease_seconds
         return None if seconds is None else expiry(self._services.database, seconds)
 
     # --- Claiming --------------------------------------------------------------------------------
@@ -225,7 +363,6 @@ class _Call:
                 writes,
                 attempts=attempts,
                 placed=placed,
-                replaced=audit.claiming(self._request, writes),
                 committing=claiming.committing,
             )
         except ConsumerNameTaken:
@@ -244,12 +381,12 @@ class _Call:
             yield ConsumerWrite(
                 uuid=uuid,
                 allocations={
-                    ProviderUUID(provider): given["resources"]
+                    ProviderUUID(provider): given
                     for provider, given in candidate.allocations.items()
                 },
                 project_id=each.project_id,
                 user_id=each.user_id,
-                generation=each.generation,
+                generation=each.consumer_generation,
                 consumer_type=each.consumer_type,
                 name=each.name,
                 lease_until=self._lease_until,
@@ -268,7 +405,7 @@ class _Call:
         hosts = {
             uuid: host_of(standing, fleet)
             for uuid, standing in self._consumers.standings.items()
-            if self._wanted.replaces and standing.allocations
+            if self._wanted.body.replace and standing.allocations
         }
         shown = (uuid for each in choice.candidates for uuid in (each.host, *each.allocations))
         head: dict[str, Any] = {
@@ -280,12 +417,12 @@ class _Call:
         }
         if len(self._wanted.requested) > 1:
             head["alternative"] = choice.alternative
-        texts = zip(self._consumers, choice.texts, strict=True)
+        chosen = zip(self._consumers, choice.candidates, strict=True)
         return joined(
             head,
             (
-                (uuid, b"%b, %b" % (text[:-1], self._end_of(each, hosts.get(uuid))))
-                for (uuid, each), text in texts
+                (uuid, b"%b, %b" % (candidate.text[:-1], self._end_of(each, hosts.get(uuid))))
+                for (uuid, each), candidate in chosen
             ),
         )
 
@@ -295,7 +432,7 @@ class _Call:
         Args:
             host: on which the consumer was.
         """
-        generation = b'"consumer_generation": %d' % _next(consumer.generation)
+        generation = b'"consumer_generation": %d' % _next(consumer.consumer_generation)
         more = more_of(self._wanted, consumer, self._lease_until)
         if host is not None:
             more["from"] = host
@@ -351,3 +488,58 @@ class _Call:
 def _next(generation: Generation | None) -> int:
     """The generation of a consumer after its claim."""
     return 1 if generation is None else generation + 1
+
+
+# --- The answers, and words for refusals ----------------------------------------------------------
+
+
+JSON = dict[str, Any]
+
+
+def placement_of(standing: Standing, placement: Placement | OwnRequest) -> JSON:
+    """Where a consumer is."""
+    return {
+        "host": placement.host,
+        "allocations": {
+            provider: {"resources": amounts} for provider, amounts in standing.allocations.items()
+        },
+        "mappings": placement.mappings,
+        "consumer_generation": standing.generation,
+    }
+
+
+def more_of(wanted: Wanted, consumer: NewConsumer, lease_until: datetime | None) -> JSON:
+    """The members of a placement that only some calls have."""
+    lease = {"lease": Lease.until(lease_until)} if wanted.body.lease_seconds else {}
+    return lease | ({"name": consumer.name} if consumer.name else {})
+
+
+def names_of(fleet: Snapshot, uuids: Iterable[str]) -> dict[str, str]:
+    """The names of some providers, without those that are gone."""
+    names = {}
+    for uuid in dict.fromkeys(uuids):
+        if (at := fleet.locate_uuid(uuid)) is not None:
+            name = named_provider(fleet.block(at.block_id), at.node, at.row).name
+            if name is not None:
+                names[uuid] = name
+    return names
+
+
+def joined(head: JSON, placements: Iterable[tuple[ConsumerUUID, bytes]]) -> bytes:
+    """An answer: its head, and the JSON of each placement."""
+    shown = b", ".join(b'"%b": %b' % (uuid.encode(), text) for uuid, text in placements)
+    return b'%b, "placements": {%b}}' % (written(head)[:-1], shown)
+
+
+def written(members: Mapping[str, Any]) -> bytes:
+    """JSON with the spaces that candidates have."""
+    return json.dumps(members, ensure_ascii=False, default=msgspec.to_builtins).encode()
+
+
+def in_words(limits: Limits) -> str:
+    """The limits in effect, as the end of a sentence; empty if there are none."""
+    most = ", ".join(f"{key}={number}" for key, number in limits.max_per.items())
+    parts = [f"max_per {most}"] if most else []
+    if limits.within is not None:
+        parts.append(f"within {limits.within}")
+    return f" with {' and '.join(parts)}" if parts else ""

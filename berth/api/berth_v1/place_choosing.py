@@ -9,34 +9,35 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from berth.api.berth_v1.asking import (
+from berth.api.berth_v1.codes import TOO_LARGE
+from berth.api.berth_v1.explain import explained
+from berth.api.berth_v1.fleet_questions import (
     Warnings,
     assumed,
     check_names,
+    check_order,
+    expanded,
     group_names,
+    narrowed,
+    order_of,
     plans_of,
+    takes_anything,
 )
-from berth.api.berth_v1.candidate_values import Candidate, decoded, texts_of
-from berth.api.berth_v1.expanding import expanded, narrowed, takes_anything
-from berth.api.berth_v1.explaining import explained
-from berth.api.berth_v1.ordering import check_order, order_of
-from berth.api.berth_v1.own_requests import OwnRequest, inferred_request, kept_request
+from berth.api.berth_v1.own_requests import Basis, OwnRequest, inferred_request, kept_request
 from berth.api.berth_v1.place_body import Wanted
-from berth.api.berth_v1.pointed import refused
-from berth.api.berth_v1.reading import Asked
-from berth.api.operations.berth_v1.codes import TOO_LARGE
-from berth.api.operations.berth_v1.explanation import SECONDS
-from berth.api.operations.berth_v1.place import Basis
-from berth.api.request import Request, Services
-from berth.api.searching import Searching, budget_of
+from berth.api.berth_v1.questions import Asked
+from berth.api.berth_v1.refusals import refused
+from berth.api.berth_v1.routes import EXPLAIN_SECONDS
+from berth.api.request import Call, Searching, budget_of
 from berth.api.under_way import Claiming, View
-from berth.candidates.choosing import Chosen, Short, choose, choose_from
 from berth.candidates.explain import Wanted as ExplanationWanted
 from berth.candidates.order import Order
+from berth.candidates.place import Chosen, Short, choose, choose_from
+from berth.candidates.place.bounds import most_placed
+from berth.candidates.place.pool import Amounts, Pool
 from berth.candidates.plan import Plan
-from berth.candidates.pool import Amounts, Pool
-from berth.candidates.proving import most_placed
 from berth.candidates.references import References
+from berth.candidates.render_ranked import Candidate, candidates_of
 from berth.index.scenario import with_usage
 from berth.index.snapshot import Snapshot
 from berth.model.bounds import GROUPS_MAX
@@ -53,13 +54,11 @@ class Choice(NamedTuple):
     """What was chosen.
 
     Attributes:
-        texts: the JSON of each consumer's candidate.
-        candidates: the same, decoded.
+        candidates: of each consumer.
     """
 
     alternative: int
     taken: Amounts
-    texts: list[bytes]
     candidates: list[Candidate]
 
 
@@ -96,12 +95,12 @@ class Attempt(NamedTuple):
 class Choosing:
     """The choices of one call, all within the time of a search."""
 
-    def __init__(self, services: Services, request: Request, wanted: Wanted) -> None:
-        self._services = services
-        self._request = request
+    def __init__(self, call: Call, wanted: Wanted) -> None:
+        self._call = call
+        self._services = call.services
         self._wanted = wanted
         self._count = len(wanted.consumers)
-        self._budget = budget_of(services, request)
+        self._budget = budget_of(call)
 
     @property
     def is_late(self) -> bool:
@@ -123,14 +122,14 @@ class Choosing:
         budget = self._budget
         with under_way.begun() as began:
             if self._wanted.is_dry_run:
-                with Searching(self._services, self._request, budget):
+                with Searching(self._call, budget):
                     view = under_way.view(index.snapshot)
                     return self._attempted(view, given_back, standings, budget)
             within = budget.spare_seconds()
             # Whoever waits for those before it needs no place yet.
             with (
                 under_way.choosing(began, index.snapshot, within=within) as view,
-                Searching(self._services, self._request, budget),
+                Searching(self._call, budget),
             ):
                 attempt = self._shared(view, budget)
                 attempt = attempt or self._attempted(view, given_back, standings, budget)
@@ -152,9 +151,10 @@ class Choosing:
         if shared is None:
             return None
         pool, chosen = shared
-        texts = texts_of(pool.snapshot, pool.plan, pool.order, chosen, pool.forms)
-        budget.candidates += len(texts)
-        choice = _choice(0, chosen, texts)
+        ranked, forms = chosen.ranked, pool.forms
+        candidates = candidates_of(pool.snapshot, pool.plan, pool.order, ranked, forms)
+        budget.candidates += len(candidates)
+        choice = Choice(0, chosen.taken, candidates)
         return Attempt(view.fleet, Alike(()), choice, Warnings(), self._kept)
 
     @property
@@ -171,21 +171,21 @@ class Choosing:
             own = [*self._own(standings, view.fleet, warnings, budget)]
             several, kept = [*self._divided(own, view.fleet)], [each.kept for each in own]
         asked = [each for alike in several for each in alike.asked]
-        check_order(wanted.order, "/order", group_names(asked))
+        check_order(wanted.order, group_names(asked))
         check_names(asked, view.fleet)
         fleet = self._supposed(view.ahead, given_back, warnings)
         references = References(fleet)
         warnings.add_of(asked, references)
         warnings.add_labels(wanted.label_keys, fleet)
-        order = order_of(wanted.order, "/order", fleet, references, warnings)
+        order = order_of(wanted.order, fleet, references, warnings)
         shares = view.pools is not None and len(asked) == 1 and not warnings.sent
         sharing = view if shares else None
         alike, choice = self._chosen_each(fleet, several, references, order, budget, sharing)
         if isinstance(choice, Short) and view.ahead is not view.fleet:
             fleet = self._supposed(view.fleet, given_back, Warnings())
-            alike, choice = self._chosen_each(fleet, several, references, order, budget)
+            alike, choice = self._chosen_each(fleet, several, References(fleet), order, budget)
         if not isinstance(choice, Short):
-            budget.candidates += len(choice.texts)
+            budget.candidates += len(choice.candidates)
         elif budget.ended:
             raise SearchGaveUp(budget.seconds)
         return Attempt(fleet, alike, choice, warnings, kept)
@@ -251,7 +251,7 @@ class Choosing:
     ) -> tuple[Alike, Choice | Short]:
         """Candidates for all consumers, one request after another; or those that have none."""
         taken: Counter[tuple[ProviderId, ClassId]] = Counter()
-        texts: dict[int, bytes] = {}
+        candidates: dict[int, Candidate] = {}
         for alike in several:
             ahead = with_usage(fleet, taken, budget)
             choice = self._chosen(ahead, alike, references, order, budget, sharing)
@@ -261,17 +261,14 @@ class Choosing:
             if len(several) == 1:
                 return alike, choice
             taken.update(choice.taken)
-            texts.update(zip(alike.places, choice.texts, strict=True))
-        in_order = [texts[place] for place in range(self._count)]
-        return several[0], Choice(0, taken, in_order, [*map(decoded, in_order)])
+            candidates.update(zip(alike.places, choice.candidates, strict=True))
+        in_order = [candidates[place] for place in range(self._count)]
+        return several[0], Choice(0, taken, in_order)
 
     def _supposed(self, snapshot: Snapshot, given_back: Used, warnings: Warnings) -> Snapshot:
         """The fleet without what the consumers give back, and with what a dry run assumes."""
         fleet = with_usage(snapshot, given_back)
-        if self._wanted.what_if is None:
-            return fleet
-        what_if, budget = self._wanted.what_if, self._budget
-        return assumed(self._services, fleet, what_if, "/what_if", warnings, budget)
+        return assumed(self._services, fleet, self._wanted.what_if, warnings, self._budget)
 
     def _chosen(
         self,
@@ -295,8 +292,8 @@ class Choosing:
                 shared = self._chosen_to_share(sharing, plan, order, budget)
             chosen = shared or choose(tolerant, plan, order, count, self._wanted.limits, budget)
             if isinstance(chosen, Chosen):
-                texts = texts_of(tolerant, plan, order, chosen)
-                return _choice(number, chosen, texts)
+                candidates = candidates_of(tolerant, plan, order, chosen.ranked)
+                return Choice(number, chosen.taken, candidates)
             most = chosen.at_most
             at_most = None if at_most is None or most is None else max(at_most, most)
         return Short(at_most)
@@ -326,24 +323,24 @@ class Choosing:
         references = References(attempt.fleet)
         most = 0
         budget = self._budget
-        with Searching(self._services, self._request, budget):
+        with Searching(self._call, budget):
             for _, tolerant, plan in plans_of(attempt.fleet, attempt.alike.asked, references):
                 most = max(most, most_placed(tolerant, plan, self._wanted.limits, budget))
         return others + most
 
     def explanation(self, attempt: Attempt) -> dict[str, Any]:
         """The member `explanation` of a refusal, if the call asks for it."""
-        if not self._wanted.explains:
+        if not self._wanted.body.explain:
             return {}
         # Not 0, which would be no bound.
-        part = self._budget.part(max(min(SECONDS, self._budget.seconds_left()), 0.001))
+        part = self._budget.part(max(min(EXPLAIN_SECONDS, self._budget.seconds_left()), 0.001))
         wanted = ExplanationWanted()
-        with Searching(self._services, self._request, part):
-            shown = explained(attempt.fleet, attempt.alike.asked, wanted=wanted, budget=part)
-        if self._services.rights is not None:
-            shown = self._services.rights.only_own(shown)
+        with Searching(self._call, part):
+            shown = explained(
+                attempt.fleet,
+                attempt.alike.asked,
+                wanted=wanted,
+                budget=part,
+                rights=self._services.rights,
+            )
         return {"explanation": shown}
-
-
-def _choice(alternative: int, chosen: Chosen, texts: list[bytes]) -> Choice:
-    return Choice(alternative, chosen.taken, texts, [*map(decoded, texts)])

@@ -1,18 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The refusals of `/berth/v1` that several routes share.
+"""The refusals of `/berth/v1`: each says in one sentence what is wrong, with a JSON pointer to it.
 
-What breaks a rule of the grammar is refused by `berth.api.berth_v1.pointed`.
+Source: spec/beyond.md 1.4 and 11; RFC 6901.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
-from berth.api.berth_v1.pointed import suggesting
+from berth.api.berth_v1 import codes
 from berth.api.errors import Refused
-from berth.api.operations.berth_v1 import codes
 from berth.candidates.references import References, UnknownName, UnknownReference
-from berth.model.names import is_path_name
+from berth.model.names import is_path_name, similar
+
+Name = TypeVar("Name", bound=str)
+Record = TypeVar("Record")
+
+
+def refused(pointer: str, message: str, *, code: str = codes.INVALID) -> Refused:
+    """400: what is wrong at a place of the request."""
+    return Refused(400, f"{pointer or '/'} {message}.", code=code, facts={"pointer": pointer})
+
+
+def suggesting(refusal: Refused, names: Sequence[str]) -> Refused:
+    """The same refusal of an unknown name, with those that the client may have meant."""
+    refusal.hint = f"Did you mean {' or '.join(names)}?" if names else ""
+    refusal.facts = {**refusal.facts, "did_you_mean": [*names]}
+    return refusal
+
+
+def pointer_of(steps: Iterable[str | int]) -> str:
+    """The JSON pointer of some steps."""
+    return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in steps)
 
 
 def too_large(bound: str, most: int) -> Refused:
@@ -51,8 +71,25 @@ def not_found(message: str, did_you_mean: Sequence[str] | None = None) -> Refuse
     return refusal if did_you_mean is None else suggesting(refusal, did_you_mean)
 
 
+def no_record(noun: str, name: str, records: Iterable[str]) -> Refused:
+    """404: of some named records, none has the name."""
+    return not_found(f"There is no {noun} {name}.", similar(name, records))
+
+
+def named_record(noun: str, name: Name, records: Mapping[Name, Record]) -> Record:
+    """The record that a path names.
+
+    Raises:
+        Refused: 404, there is none.
+    """
+    record = records.get(name)
+    if record is None:
+        raise no_record(noun, name, records)
+    return record
+
+
 def check_name(noun: str, name: str) -> None:
-    """Refuse a name that no flavor or drain may have.
+    """Refuse a name that no named record may have.
 
     Raises:
         Refused: 400.

@@ -1,37 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Revisions in headers: `ETag`, and 304 for a client that has the newest answer already.
+"""Answers that are made from one state of the fleet: its revision, in the body and as `ETag`;
+and what a write answers.
 
 Source: spec/beyond.md 1.6.
 """
 
 from __future__ import annotations
 
-from berth.api.entity_tags import holds_if_none_match
-from berth.api.rendering import STATUS_LINES
-from berth.api.request import Request, Response, Services
+from berth.api.answers import STATUS_LINES, encode, holds_if_none_match
+from berth.api.contract import Answer, Component
+from berth.api.media_types import JSON
+from berth.api.request import Call, Services
 from berth.index.snapshot import Snapshot
 from berth.model.errors import Unavailable
+from berth.model.shown import Shown
 
 
-def is_unchanged(request: Request, response: Response, snapshot: Snapshot) -> bool:
+def lists(component: Component, *, means: str, media_type: str = JSON) -> tuple[Answer, ...]:
+    """200 with all that the fleet has of something, or 304: see `is_unchanged`."""
+    return (
+        Answer(200, component, means=means, media_type=media_type, tagged=True),
+        Answer(304, means="Nothing has changed since.", tagged=True),
+    )
+
+
+def at_revision(snapshot: Snapshot, shown: Shown) -> bytes:
+    """The JSON of the revision of a snapshot, and of what was made from it."""
+    head = encode({"revision": snapshot.revision})
+    return b"%b,%b" % (head[:-1], encode(shown)[1:])
+
+
+def is_unchanged(call: Call, snapshot: Snapshot) -> bool:
     """Set the `ETag` of an answer about the whole fleet; True if `If-None-Match` has it.
 
     Then the response is 304, and there is nothing to compute. Cost: one look at the clock, which
     took the snapshot.
     """
-    tag = set_tag(response, snapshot)
-    if holds_if_none_match(request, tag):
+    tag = set_tag(call, snapshot)
+    if holds_if_none_match(call, tag):
         return False
-    response.status = STATUS_LINES[304]
+    call.status = STATUS_LINES[304]
     return True
 
 
-def set_tag(response: Response, snapshot: Snapshot) -> str:
+def set_tag(call: Call, snapshot: Snapshot) -> str:
     """Set the `ETag` of an answer about the whole fleet, and return it."""
     tag = f'"{snapshot.revision}"'
-    response.set_header("etag", tag)
-    response.set_header("cache-control", "no-cache")
+    call.headers["etag"] = tag
+    call.headers["cache-control"] = "no-cache"
     return tag
+
+
+def answer_put(call: Call, path: str, *, is_new: bool) -> None:
+    """Answer a PUT of what is at a path: 201 with its `Location` if it is new, otherwise 200."""
+    call.status = STATUS_LINES[201 if is_new else 200]
+    if is_new:
+        call.headers["location"] = call.location(path)
 
 
 def after_write(services: Services, before: Snapshot) -> Snapshot:

@@ -10,59 +10,247 @@ from typing import Any, Final
 
 import msgspec
 
-from berth.api import audit
-from berth.api.berth_v1.pointed import pointer_of, refused, suggesting
-from berth.api.berth_v1.provider_lines import PARTS, USAGES, Line, ProviderLines
-from berth.api.berth_v1.query import included
-from berth.api.berth_v1.refusals import not_found, unknown_name
-from berth.api.berth_v1.revisions import after_write
-from berth.api.berth_v1.tree_body import Wanted, read_tree
-from berth.api.berth_v1.tree_changes import shown_changes, tree_of
-from berth.api.entity_tags import holds_if_match, holds_if_none_match
+from berth.api import examples
+from berth.api.answers import SENT, STATUS_LINES, Sent, holds_if_match, holds_if_none_match
+from berth.api.berth_v1.codes import NAME_UNKNOWN, PRECONDITION_FAILED
+from berth.api.berth_v1.fleet import (
+    PARTS,
+    PROVIDER_LINE,
+    PROVIDER_LINE_EXAMPLE,
+    USAGES,
+    Line,
+    ProviderLines,
+)
+from berth.api.berth_v1.inputs import include_parameter, included
+from berth.api.berth_v1.refusals import not_found, pointer_of, refused, suggesting, unknown_name
+from berth.api.berth_v1.revisions import after_write, answer_put
+from berth.api.berth_v1.tree_body import BODY, EXAMPLE, Wanted, read_tree
+from berth.api.contract import (
+    DRY_RUN,
+    Answer,
+    Body,
+    Contract,
+    Parameter,
+    Query,
+    always,
+    component,
+    puts,
+    ref,
+)
 from berth.api.errors import Refused
-from berth.api.operations.berth_v1.codes import NAME_UNKNOWN, PRECONDITION_FAILED
-from berth.api.operations.berth_v1.trees import INCLUDED
 from berth.api.paths import is_dry_run
-from berth.api.rendering import STATUS_LINES, answer
-from berth.api.request import Request, Response, Services
+from berth.api.placement.inventories import render
+from berth.api.request import Call
+from berth.api.schema import JSONSchema
+from berth.api.shapes import (
+    CLASS_NAME_PATTERN,
+    TEXT,
+    UUID_OR_NULL,
+    described,
+    list_of,
+    object_by,
+    open_object,
+)
+from berth.api.struct_schema import REVISION, REVISION_EXAMPLE
 from berth.candidates.references import References, UnknownName, UnknownReference
+from berth.index.providers import IndexedProvider
+from berth.index.shape import NO_PARENT
 from berth.index.snapshot import Location, Snapshot
+from berth.model.ids import AggregateUUID, ProviderUUID, parse_uuid_lax
+from berth.model.names import similar
 from berth.model.own_errors import TreeChanged, TreeInvalid, UnknownNames
-from berth.model.provider_trees import Tree
-from berth.model.similar_names import similar
-from berth.store.provider_trees import Edit, edit_tree
+from berth.model.provider_trees import (
+    Edit,
+    ProviderChange,
+    Tree,
+    TreeProvider,
+)
+from berth.store.provider_trees import edit_tree
+
+#: What a line may show, and what it shows unless the client says.
+INCLUDABLE: Final = ("generation", "inventories", "usages", "traits", "aggregates", "drains")
+INCLUDED: Final = ("inventories", "traits", "aggregates", "drains")
+
+_INCLUDE: Final = include_parameter(
+    INCLUDABLE,
+    "inventories,usages",
+    "The default is all but `generation` and `usages`, which claims change. With `usages`, there "
+    "are also `totals`.",
+)
+SHOWING: Final = Query(_INCLUDE)
+EDITING: Final = Query(
+    _INCLUDE,
+    Parameter(
+        name=DRY_RUN,
+        means="With `true`, nothing is written, and `changes` says what would be.",
+        example="false",
+        schema={"type": "string", "enum": ["true", "false"]},
+    ),
+)
+
+_LINE_EXAMPLE: Final[dict[str, Any]] = {
+    name: value
+    for name, value in PROVIDER_LINE_EXAMPLE.items()
+    if name not in ("generation", "usages")
+}
+_COUNT: JSONSchema = {"type": "integer", "minimum": 0}
+_TOTALS: JSONSchema = described(
+    object_by(
+        CLASS_NAME_PATTERN,
+        open_object(
+            {
+                "capacity": {"type": "integer"},
+                "used": _COUNT,
+                "free": described(_COUNT, "What is not used, in total."),
+                "largest_free": described(_COUNT, "Of one provider."),
+            }
+        ),
+    ),
+    "The sums of the whole tree, by resource class.",
+)
+_LINES: JSONSchema = described(
+    list_of(ref("ProviderLine")), "The providers of the tree, parents first."
+)
+_ETAG: JSONSchema = described(
+    TEXT,
+    "The `ETag` of the tree without `include`, which `If-Match` of `PUT` takes: "
+    "claims do not change it.",
+)
+_ETAG_EXAMPLE: Final = '"9f86d081884c7d659a2feaa0c55ad015"'
+_TREE: Final = component(
+    "Tree",
+    open_object(
+        {"revision": REVISION, "etag": _ETAG, "providers": _LINES},
+        optional={"totals": _TOTALS},
+    ),
+    example={
+        "revision": REVISION_EXAMPLE,
+        "etag": _ETAG_EXAMPLE,
+        "providers": [_LINE_EXAMPLE],
+    },
+    parts=(PROVIDER_LINE,),
+)
+
+_SIDE: JSONSchema = {
+    "type": ["object", "null"],
+    "description": "The members that become others; null if the provider does not exist then. "
+    "`parent` is a name.",
+}
+_CHANGE: Final = component(
+    "ProviderChange",
+    open_object(
+        {
+            "change": {
+                "type": "string",
+                "enum": ["create", "update", "remove"],
+                "description": "What happens to the provider.",
+            },
+            "uuid": described(UUID_OR_NULL, "Null if berth is yet to make one."),
+            "name": described(TEXT, "Its name, as it is afterwards."),
+            "before": _SIDE,
+            "after": _SIDE,
+        }
+    ),
+    example={
+        "change": "create",
+        "uuid": "0b7d5a34-5a1d-4c4e-9a0f-2f6a6f0c7d11",
+        "name": "cn1_numa0",
+        "before": None,
+        "after": {
+            "name": "cn1_numa0",
+            "parent": "cn1",
+            "inventories": {"VCPU": examples.RECORD},
+            "traits": ["HW_NUMA_ROOT"],
+            "aggregates": [],
+        },
+    },
+)
+_CREATED: Final = "The custom names that were created."
+_EDITED: Final = component(
+    "EditedTree",
+    open_object(
+        {
+            "revision": REVISION,
+            "changes": described(
+                list_of(ref("ProviderChange")),
+                "What differed: parents first, and last what is removed.",
+            ),
+            "created_resource_classes": described(list_of(TEXT), _CREATED),
+            "created_traits": described(list_of(TEXT), _CREATED),
+        },
+        optional={
+            "etag": described(_ETAG, f"{_ETAG['description']} Not without `providers`."),
+            "providers": described(
+                _LINES,
+                "The tree afterwards; not in a dry run, nor if another client has changed it "
+                "since.",
+            ),
+            "totals": _TOTALS,
+        },
+    ),
+    example={
+        "revision": REVISION_EXAMPLE,
+        "changes": [_CHANGE.example.at(0) if _CHANGE.example else None],
+        "created_resource_classes": [],
+        "created_traits": [],
+        "etag": _ETAG_EXAMPLE,
+        "providers": [_LINE_EXAMPLE],
+    },
+    parts=(_CHANGE, PROVIDER_LINE),
+)
+
 
 _digest_of: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
-def show_tree(services: Services, request: Request, response: Response, reference: str) -> None:
+@Contract(
+    summary="Show a tree of providers",
+    details="The `ETag` stands for exactly what is shown: by default, claims do not change it.",
+    query=SHOWING,
+    answers=(
+        Answer(200, _TREE, means="The tree.", tagged=True),
+        Answer(304, means="Nothing of what would be shown has changed since.", tagged=True),
+    ),
+)
+def show_tree(call: Call, reference: str) -> Sent | dict[str, Any]:
     """Show the tree that contains a provider."""
-    parts = included(request.query, INCLUDED)
-    snapshot = services.index.snapshot()
+    parts = included(call.query, INCLUDED)
+    snapshot = call.services.index.snapshot()
     references = References(snapshot)
     root = references.root(reference)
     if root is None:
         meant = references.similar(UnknownReference("", "provider", reference))
         raise not_found(f"There is no provider {reference}.", meant)
     view = _View(snapshot, root, parts)
-    _tagged(response, view.tag)
-    if not holds_if_none_match(request, view.tag):
-        response.status = STATUS_LINES[304]
-        return
-    answer(response, {"revision": snapshot.revision, **view.members()})
+    _tagged(call, view.tag)
+    if not holds_if_none_match(call, view.tag):
+        call.status = STATUS_LINES[304]
+        return SENT
+    return {"revision": snapshot.revision, **view.members()}
 
 
-def put_tree(services: Services, request: Request, response: Response, reference: str) -> None:
+@Contract(
+    summary="Create a tree of providers, or change it to match the body",
+    details="All or nothing, in one transaction. A tree that does not exist is created. "
+    "Allocations do not move.",
+    query=EDITING,
+    body=Body(always(BODY), always(EXAMPLE)),
+    answers=puts(_EDITED, means="Changed; or it was the same already; or a dry run."),
+    conflict="What would be removed has allocations, or a provider of another tree has a UUID "
+    "or a name that is to be given.",
+    precondition="`If-Match` has another `ETag` than `GET` without `include` shows, or "
+    "`If-None-Match: *` is sent and the tree exists.",
+)
+def put_tree(call: Call, reference: str) -> dict[str, Any]:
     """Make the tree that contains a provider as the body has it, or create it."""
-    is_dry = is_dry_run(request.env)
-    snapshot = services.index.snapshot()
-    wanted = read_tree(request, reference, snapshot)
-    expected = _expected(request, snapshot, reference)
+    is_dry = is_dry_run(call.env)
+    snapshot = call.services.index.snapshot()
+    wanted = read_tree(call, reference, snapshot)
+    expected = _expected(call, snapshot, reference)
     with _refusing(wanted, snapshot):
-        edit = edit_tree(services.database, wanted.tree, expected=expected, dry_run=is_dry)
+        edit = edit_tree(call.services.database, wanted.tree, expected=expected, dry_run=is_dry)
     changes = shown_changes(edit, wanted.uuids if is_dry else None)
-    audit.note_tree(request, edit, changes)
-    _answer_edit(request, response, after_write(services, snapshot), edit, changes, is_dry=is_dry)
+    return _shown_edit(call, after_write(call.services, snapshot), edit, changes, is_dry=is_dry)
 
 
 @contextmanager
@@ -81,15 +269,14 @@ def _refusing(wanted: Wanted, snapshot: Snapshot) -> Iterator[None]:
         raise _unknown_names(error, wanted, snapshot) from error
 
 
-def _answer_edit(
-    request: Request,
-    response: Response,
+def _shown_edit(
+    call: Call,
     snapshot: Snapshot,
     edit: Edit,
     changes: list[dict[str, Any]],
     *,
     is_dry: bool,
-) -> None:
+) -> dict[str, Any]:
     body: dict[str, Any] = {
         "revision": snapshot.revision,
         "changes": changes,
@@ -97,24 +284,19 @@ def _answer_edit(
         "created_traits": edit.traits,
     }
     if not is_dry:
-        body |= _shown_after(request, response, snapshot, edit)
-    is_created = edit.is_new and not is_dry
-    if is_created:
-        path = f"/berth/v1/trees/{edit.root}"
-        response.set_header("location", request.location(path))
-    answer(response, body, status=201 if is_created else 200)
+        body |= _shown_after(call, snapshot, edit)
+    answer_put(call, f"/berth/v1/trees/{edit.root}", is_new=edit.is_new and not is_dry)
+    return body
 
 
-def _shown_after(
-    request: Request, response: Response, snapshot: Snapshot, edit: Edit
-) -> dict[str, Any]:
+def _shown_after(call: Call, snapshot: Snapshot, edit: Edit) -> dict[str, Any]:
     """The tree after an edit; nothing if another client has changed it since, or if the database
     has gone away."""
     root = References(snapshot).root(edit.root)
     if root is None or tree_of(snapshot, root) != edit.after:
         return {}
-    view = _View(snapshot, root, included(request.query, INCLUDED))
-    _tagged(response, view.tag)
+    view = _View(snapshot, root, included(call.query, INCLUDED))
+    _tagged(call, view.tag)
     return view.members()
 
 
@@ -191,15 +373,15 @@ def _ordered(line: Line) -> Line:
     }
 
 
-def _tagged(response: Response, tag: str) -> None:
-    response.set_header("etag", tag)
-    response.set_header("cache-control", "no-cache")
+def _tagged(call: Call, tag: str) -> None:
+    call.headers["etag"] = tag
+    call.headers["cache-control"] = "no-cache"
 
 
 # --- Editing --------------------------------------------------------------------------------------
 
 
-def _expected(request: Request, snapshot: Snapshot, reference: str) -> Tree | None:
+def _expected(call: Call, snapshot: Snapshot, reference: str) -> Tree | None:
     """The tree that a client says it has seen; None if it does not say.
 
     Raises:
@@ -207,14 +389,14 @@ def _expected(request: Request, snapshot: Snapshot, reference: str) -> Tree | No
     """
     root = References(snapshot).root(reference)
     tag = None if root is None else _default_tag(_lines(snapshot, root, INCLUDED))
-    if not holds_if_none_match(request, tag):
+    if not holds_if_none_match(call, tag):
         raise _precondition_failed(
             f"The tree of {reference} exists, and the request insists on a new one, or on another.",
             "",
         )
-    if not holds_if_match(request, tag):
+    if not holds_if_match(call, tag):
         raise _precondition_failed(str(changed := TreeChanged(reference)), changed.hint)
-    if "HTTP_IF_MATCH" in request.env or "HTTP_IF_NONE_MATCH" in request.env:
+    if "HTTP_IF_MATCH" in call.env or "HTTP_IF_NONE_MATCH" in call.env:
         return {} if root is None else tree_of(snapshot, root)
     return None
 
@@ -232,3 +414,82 @@ def _unknown_names(error: UnknownNames, wanted: Wanted, snapshot: Snapshot) -> R
     else:
         unknown = UnknownName(at, "resource_class", name, similar(name, names.class_ids))
     return unknown_name(unknown)
+
+
+# --- Trees of a snapshot as clients edit them, and the changes of an edit -------------------------
+
+
+_NAMES: Final = ("name", "parent", "inventories", "traits", "aggregates")
+
+
+def tree_of(snapshot: Snapshot, root: Location) -> dict[ProviderUUID, TreeProvider]:
+    """The tree of a root in a snapshot."""
+    block = snapshot.block(root.block_id)
+    tree = {}
+    for node, parent in enumerate(block.shape.parents):
+        provider = IndexedProvider(snapshot, block, node, root.row)
+        uuid = ProviderUUID(block.uuid(node, root.row))
+        tree[uuid] = TreeProvider(
+            uuid,
+            msgspec.json.decode(block.names.item(node, root.row)),
+            None if parent == NO_PARENT else ProviderUUID(block.uuid(parent, root.row)),
+            provider.inventories(),
+            frozenset(msgspec.json.decode(provider.traits().names, type=list[str])),
+            frozenset(
+                AggregateUUID(parse_uuid_lax(each) or each) for each in provider.aggregates()
+            ),
+        )
+    return tree
+
+
+def shown_changes(edit: Edit, given: Collection[ProviderUUID] | None) -> list[dict[str, Any]]:
+    """The changes of an edit.
+
+    Args:
+        given: the uuids that new providers certainly get; None: all of them.
+    """
+    names = edit.names
+    return [
+        {
+            "change": _kind(change),
+            "uuid": None
+            if change.before is None and given is not None and change.provider.uuid not in given
+            else change.provider.uuid,
+            "name": change.provider.name,
+            **_sides(change, names),
+        }
+        for change in edit.changes
+    ]
+
+
+def _kind(change: ProviderChange) -> str:
+    if change.before is None:
+        return "create"
+    return "remove" if change.after is None else "update"
+
+
+def _sides(change: ProviderChange, names: Mapping[ProviderUUID, str]) -> dict[str, Any]:
+    """The members before and after: all of a provider that is new or gone, else those that become
+    others."""
+    before, after = change.before, change.after
+    if before is None or after is None:
+        differing: Iterable[str] = _NAMES
+    else:
+        differing = [name for name in _NAMES if getattr(before, name) != getattr(after, name)]
+    return {
+        "before": None if before is None else _members(before, differing, names),
+        "after": None if after is None else _members(after, differing, names),
+    }
+
+
+def _members(
+    provider: TreeProvider, members: Iterable[str], names: Mapping[ProviderUUID, str]
+) -> dict[str, Any]:
+    shown = {
+        "name": provider.name,
+        "parent": None if provider.parent is None else names[provider.parent],
+        "inventories": {name: render(each) for name, each in sorted(provider.inventories.items())},
+        "traits": sorted(provider.traits),
+        "aggregates": sorted(provider.aggregates),
+    }
+    return {name: shown[name] for name in members}

@@ -8,12 +8,19 @@ from itertools import chain
 from typing import Any, Final
 
 import berth
-from berth.api.caching import SINCE as DATED_SINCE
+from berth.api.answers import DATED_SINCE
+from berth.api.contract import Answer, Component, Dated, ref
 from berth.api.errors import PHRASES
 from berth.api.media_types import HTML, JSON, TEXT
 from berth.api.microversion import SERVICE_TYPE, VERSION_MAX, VERSION_MIN, ByMicroversion
 from berth.api.namespaces import PLACEMENT
-from berth.api.openapi.dialect import described, ecma
+from berth.api.openapi.components import (
+    REFUSALS,
+    REQUEST_ID_PATTERN,
+    described,
+    ecma,
+    error_components,
+)
 from berth.api.openapi.parameters import (
     PRECONDITION_PARAMETERS,
     TAG_PARAMETER,
@@ -22,11 +29,12 @@ from berth.api.openapi.parameters import (
     query_parameters,
     version_parameter,
 )
-from berth.api.openapi.refusals import REFUSALS, REQUEST_ID_PATTERN, error_components
-from berth.api.operation import Answer, Component, Dated, Namespace, Operation, ref
-from berth.api.operations.service import DESCRIPTION
+from berth.api.operation import Namespace, Operation
 
 OPENAPI_VERSION: Final = "3.1.0"
+
+#: The path of the document itself.
+DOCUMENT: Final = "/openapi.json"
 
 #: How callers authenticate, for each value of `[api]auth_strategy`.
 _X_AUTH_TOKEN = {"type": "apiKey", "in": "header", "name": "X-Auth-Token"}
@@ -94,8 +102,11 @@ def describe(
             "responses": {
                 PHRASES[status].replace(" ", ""): _refusal(status, namespace)
                 for status in REFUSALS
-                if (status != 410 or any(each.gone for each in namespace.operations))
-                and (status != 412 or any(each.precondition for each in namespace.operations))
+                if (status != 410 or any(each.contract.gone for each in namespace.operations))
+                and (
+                    status != 412
+                    or any(each.contract.precondition for each in namespace.operations)
+                )
             },
             "securitySchemes": _SECURITY[auth_strategy],
         },
@@ -113,7 +124,7 @@ def _components_of(namespace: Namespace) -> Iterator[Component]:
     """The components of all responses, with those they refer to; some repeatedly."""
     yield from error_components(namespace.codes)
     for operation in namespace.operations:
-        answers = operation.answers
+        answers = operation.contract.answers
         versions = answers.values() if isinstance(answers, ByMicroversion) else [answers]
         for answer in chain.from_iterable(versions):
             if answer.component is not None:
@@ -147,32 +158,33 @@ def _operation(
     auth_strategy: str,
     schemas: dict[str, Any],
 ) -> dict[str, Any]:
+    contract = operation.contract
     parameters = [*path_parameters(operation)]
-    if operation.query is not None:
-        parameters += query_parameters(operation.query, microversion)
-    if any(answer.tagged for answer in operation.answers_at(microversion)):
+    if contract.query is not None:
+        parameters += query_parameters(contract.query, microversion)
+    if any(answer.tagged for answer in contract.answers_at(microversion)):
         parameters.append(TAG_PARAMETER)
     parameters += [
-        each for each in PRECONDITION_PARAMETERS if each["name"] in operation.precondition
+        each for each in PRECONDITION_PARAMETERS if each["name"] in contract.precondition
     ]
-    if operation is not DESCRIPTION and not namespace.version:
+    if operation.path != DOCUMENT and not namespace.version:
         parameters.append({"$ref": "#/components/parameters/Microversion"})
     shown: dict[str, Any] = {
         "operationId": operation.name,
         "tags": [operation.tag],
-        "summary": operation.summary,
+        "summary": contract.summary,
         "parameters": parameters,
         "responses": _responses(namespace, operation, microversion, auth_strategy, schemas),
         "x-since": namespace.version or f"1.{operation.since}",
     }
     if namespace.version:
         shown["x-stability"] = "experimental" if operation.is_experimental else "stable"
-    if operation.details:
-        shown["description"] = operation.details
-    if operation.body is not None:
+    if contract.details:
+        shown["description"] = contract.details
+    if contract.body is not None:
         name = f"{operation.name.title().replace('_', '')}Body"
-        schemas[name] = described(operation.body.schema.at(microversion).definition)
-        content = _content(name, operation.body.example.at(microversion), schemas)
+        schemas[name] = described(contract.body.schema.at(microversion).definition)
+        content = _content(name, contract.body.example.at(microversion), schemas)
         shown["requestBody"] = {"required": True, "content": content}
     if operation.rule is None:
         shown["security"] = []
@@ -217,16 +229,16 @@ def _responses(
 ) -> dict[str, Any]:
     responses = {
         str(answer.status): _success(namespace, answer, microversion, schemas)
-        for answer in operation.answers_at(microversion)
+        for answer in operation.contract.answers_at(microversion)
     }
     for status in _refusals_of(operation, auth_strategy):
         reference = {"$ref": f"#/components/responses/{PHRASES[status].replace(' ', '')}"}
         if status == 409:
-            reference["description"] = operation.conflict
+            reference["description"] = operation.contract.conflict
         if status == 410:
-            reference["description"] = operation.gone
+            reference["description"] = operation.contract.gone
         if status == 412:
-            reference["description"] = operation.precondition
+            reference["description"] = operation.contract.precondition
         responses[str(status)] = reference
     return responses
 
@@ -238,10 +250,10 @@ def _refusals_of(operation: Operation, auth_strategy: str) -> Iterable[int]:
         401: not is_public,
         403: not is_public,
         404: "{" in operation.path,
-        409: operation.conflict != "",
-        410: operation.gone != "",
-        412: operation.precondition != "",
-        415: operation.body is not None,
+        409: operation.contract.conflict != "",
+        410: operation.contract.gone != "",
+        412: operation.contract.precondition != "",
+        415: operation.contract.body is not None,
         429: not is_public and auth_strategy in _SLOWING,
         503: not is_public,
     }

@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from berth.api.contract import Parameter, Query
 from berth.api.microversion import SERVICE_TYPE
-from berth.api.openapi.dialect import described, ecma
-from berth.api.operation import Operation, Parameter, Query
-from berth.api.operations.fragments import TEXT
+from berth.api.openapi.components import described, ecma
+from berth.api.operation import Operation
 from berth.api.schema import JSONSchema
+from berth.api.shapes import TEXT
 
 VERSION_HEADER = "OpenStack-API-Version"
 
@@ -90,7 +91,7 @@ def _query_parameter(parameter: Parameter, microversion: int, *, required: bool)
         "name": parameter.name,
         "in": "query",
         "required": required,
-        "description": _sentences(parameter.means, microversion),
+        "description": _sentences(parameter.sentences, microversion),
         "schema": value_schema,
         "example": parameter.example,
     }

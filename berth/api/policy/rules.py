@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules with their defaults, as oslo.policy and its tools want them.
+"""The policy rules with their defaults, in the form that oslo.policy and its tools take.
 
-The rules of operations are declared with these (`berth.api.operations`). Source:
-spec/operations.md 2.
+The rule of an operation is defined beside its route. Source: spec/operations.md 2.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from oslo_config import cfg
 from oslo_policy import policy
 
-from berth.api.guarding import guarding_rules
-from berth.api.namespaces import NAMESPACES
-from berth.api.operation import Namespace
+from berth.api.namespaces import guarding_rules
 from berth.config import PROJECT
 
 #: The roles that OpenStack always has.
@@ -28,7 +24,8 @@ _PROJECT_SCOPE = ["project"]
 _OLD_REASON = "Placement tells service users from administrators by roles of their own."
 _OLD_SINCE = "9.0.0"
 
-#: The rules that others refer to: name, default, whether admin sufficed before, scope, description.
+#: Rules that other rules refer to: name, default, whether `role:admin` used to be enough, scope,
+#: description.
 _BASE_RULES: tuple[tuple[str, str, bool, list[str] | None, str], ...] = (
     ("admin_api", "role:admin", False, _PROJECT_SCOPE, "Administrators."),
     ("service_api", "role:service", True, _PROJECT_SCOPE, "Services that call each other."),
@@ -70,7 +67,7 @@ _BASE_RULES: tuple[tuple[str, str, bool, list[str] | None, str], ...] = (
 )
 
 
-def list_rules(namespaces: Sequence[Namespace] = NAMESPACES) -> list[policy.RuleDefault]:
+def list_rules() -> list[policy.RuleDefault]:
     """Every rule with its default, for the enforcer and for oslo.policy's tools."""
     rules: list[policy.RuleDefault] = [
         policy.RuleDefault(
@@ -93,19 +90,17 @@ def list_rules(namespaces: Sequence[Namespace] = NAMESPACES) -> list[policy.Rule
             if _is_own(guarding.rule.name)
             else _admin_only(guarding.rule.name),
         )
-        for guarding in guarding_rules(namespaces)
+        for guarding in guarding_rules()
     ]
     return rules
 
 
-def create_enforcer(
-    conf: cfg.ConfigOpts, namespaces: Sequence[Namespace] = NAMESPACES
-) -> policy.Enforcer:
+def create_enforcer(conf: cfg.ConfigOpts) -> policy.Enforcer:
     """An oslo.policy enforcer that knows the rules, with the files of a configuration."""
     enforcer = policy.Enforcer(conf)
     enforcer.suppress_default_change_warnings = True
     enforcer.suppress_deprecation_warnings = True
-    enforcer.register_defaults(list_rules(namespaces))
+    enforcer.register_defaults(list_rules())
     return enforcer
 
 
@@ -142,7 +137,7 @@ def named_roles(conf: cfg.ConfigOpts) -> frozenset[str]:
 
 def print_sample() -> None:
     """Print a policy file with every rule and its default, commented out."""
-    # Here, because a service does not need it, and it takes a tenth of a second to import.
+    # Imported here: that takes a tenth of a second, and a service does not need it.
     from oslo_policy import generator
 
     generator.generate_sample(["--namespace", PROJECT])

@@ -1,37 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
 """Capacity: how often a request fits, on each host and on many together, and what is left.
 
-Each figure is two numbers, equal in nearly all fleets: so many fit, by a construction, and no more,
-by a bound. What a way to serve a request is, and which hosts satisfy everything but amounts, are
-answers of the same search as all others; here they are only counted.
+Each figure is two numbers, equal in nearly all fleets: how many fit, by a construction, and how
+many at most, by a bound. What a way to serve a request is, and which hosts satisfy everything but
+amounts, are answers of the same search as all others; here they are only counted: of all hosts, by
+the aggregates and labels of their roots, and by host.
 
 Source: spec/beyond.md 4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from berth.candidates.capacity.branching import Steps
-from berth.candidates.capacity.fragments import Fragments, Leftovers
-from berth.candidates.capacity.free import Free
-from berth.candidates.capacity.hosts import HostCounts
-from berth.candidates.capacity.pools import Together, Total
+from berth.candidates.capacity.fragments import Leftovers
+from berth.candidates.capacity.packing import Steps
+from berth.candidates.capacity.per_host import HostCounts
+from berth.candidates.capacity.together import Together
+from berth.candidates.capacity.ways import Free, summable
 from berth.candidates.fleet import Fleet
-from berth.candidates.plan import Plan
 from berth.candidates.question import Question
-from berth.candidates.references import References, request_of
-from berth.candidates.resolve import NothingFits, resolve
-from berth.index.aggregate_sets import Mask
+from berth.candidates.references import References
+from berth.candidates.resolve import NothingFits, resolve_question
 from berth.index.block import Ints
 from berth.index.draining import tolerating
+from berth.index.providers import named_provider
+from berth.index.sets import Mask
 from berth.index.snapshot import Snapshot
 from berth.model.budget import Budget
-
-__all__ = ["Capacity", "Counting", "MostPlaced", "Total"]
+from berth.model.capacity import FragmentsNow, OfHost, OfValue, Total
+from berth.model.ids import AggregateId
 
 #: As `Question.tolerate`.
 Tolerated = tuple[str, ...] | Literal["*"]
@@ -68,27 +69,17 @@ class Counting:
         return self._capacity(*last)
 
     def _capacity(self, alternative: int, question: Question) -> Capacity:
-        request = request_of(question, self._references)
         snapshot, fleet, _ = self._view(question)
-        counts: HostCounts | None = None
         together: Together | None = None
         try:
-            plan = resolve(snapshot, request, one_per_tree=False)
+            plan = resolve_question(snapshot, question, references=self._references)
         except NothingFits:
             pass
         else:
-            counts = HostCounts(
-                snapshot,
-                plan,
-                fleet,
-                self._free,
-                budget=self.budget,
-                steps=self._steps,
-            )
-            together = Together(snapshot, plan, fleet, counts, self._free, self.budget)
-        return Capacity(question, alternative, fleet, counts, together)
+            together = Together(HostCounts(snapshot, plan, fleet, self._free, self._steps))
+        return Capacity(question, alternative, fleet, together)
 
-    def fragments(self, capacity: Capacity) -> dict[str, Fragments]:
+    def fragments(self, capacity: Capacity) -> dict[str, FragmentsNow]:
         """What is left of each class of a request, by name."""
         leftovers = self._view(capacity.question).leftovers
         return leftovers.of(capacity.question, capacity.total().count)
@@ -125,19 +116,14 @@ class Capacity:
     """
 
     def __init__(
-        self,
-        question: Question,
-        alternative: int,
-        fleet: Fleet,
-        counts: HostCounts | None,
-        together: Together | None,
+        self, question: Question, alternative: int, fleet: Fleet, together: Together | None
     ) -> None:
-        """The capacity; without counts, nothing can fit."""
+        """The capacity; without `together`, nothing can fit."""
         self.question = question
         self.alternative = alternative
-        none: Ints = np.zeros(0 if counts else fleet.size, dtype=np.int64)
-        self.count = counts.count if counts else none
-        self.at_most = counts.at_most if counts else none
+        none: Ints = np.zeros(0 if together else fleet.size, dtype=np.int64)
+        self.count = together.counts.count if together else none
+        self.at_most = together.counts.at_most if together else none
         self.is_shared = together is not None and together.is_shared
         self._together = together
         self._total: Total | None = None
@@ -158,26 +144,119 @@ class Capacity:
         return int(np.count_nonzero(count))
 
 
-class MostPlaced:
-    """How often a plan, which takes some resource, fits the hosts of a snapshot at most.
+#: Stands for having no label of a key; no label has this value.
+NO_VALUE: Final = ""
 
-    If the budget ends, the bounds are coarse.
+
+class Partition:
+    """Hosts by one label, or by aggregate; a host may be in several parts.
 
     Attributes:
-        each: on each host of the fleet alone.
+        values: the values of the label, or the uuids of the aggregates, ascending.
     """
 
-    def __init__(self, snapshot: Snapshot, plan: Plan, budget: Budget) -> None:
-        self.fleet = Fleet(snapshot)
-        free = Free(snapshot)
-        counts = HostCounts(snapshot, plan, self.fleet, free, budget=budget, steps=Steps(budget))
-        self._together = Together(snapshot, plan, self.fleet, counts, free, budget)
-        self.each = counts.at_most
-
-    def together(self, hosts: Mask | None = None, *, per_host: int | None = None) -> int:
-        """On some hosts together; on all by default.
+    def __init__(self, counting: Counting, key: str | None, *, with_rest: bool = False) -> None:
+        """The hosts by the values of a label.
 
         Args:
-            per_host: no host gets more; None for no such bound.
+            key: that of the label; None for each aggregate by itself.
+            with_rest: whether the hosts in no other part are one too, if there are any: that of
+                the empty value.
         """
-        return self._together.at_most(hosts, per_host=per_host)
+        self._roots = counting.fleet.roots_in()
+        present: Mask = np.zeros(self._roots.max(initial=0) + 1, dtype=np.bool_)
+        present[self._roots] = True
+        sets, names = counting.snapshot.aggregate_sets, counting.snapshot.names
+        #: Value -> the sets of aggregates whose hosts have it.
+        self._tables: dict[str, Mask] = {}
+        aggregates: dict[str, list[AggregateId]] = {}
+        if key is None:
+            aggregates = {uuid: [number] for uuid, number in names.aggregate_ids.items()}
+        else:
+            for (label, value), uuids in names.labels.items():
+                if label == key:
+                    ids = (names.aggregate_ids.get(uuid) for uuid in uuids)
+                    aggregates[value] = [each for each in ids if each is not None]
+        for value in sorted(aggregates):
+            table = sets.having_any(aggregates[value])[: len(present)] & present
+            if table.any():
+                self._tables[value] = table
+        rest = present & ~_any_of(self._tables.values(), len(present))
+        if with_rest and rest.any():
+            self._tables = {NO_VALUE: rest, **self._tables}
+
+    @property
+    def values(self) -> list[str]:
+        """See the class."""
+        return list(self._tables)
+
+    def lines(self, capacity: Capacity) -> dict[str, OfValue]:
+        """The capacity of the hosts of each value."""
+        if capacity.is_shared:
+            return {
+                value: _line(capacity, table[self._roots]) for value, table in self._tables.items()
+            }
+        # PERF bench, capacity: most hosts are in the same few sets of aggregates.
+        counts, at_most = map(self._by_set, (capacity.count, capacity.at_most))
+        hosts = self._by_set((capacity.count > 0).astype(np.int64))
+        return {
+            value: OfValue(
+                count=int(counts[table].sum()),
+                at_most=int(at_most[table].sum()),
+                hosts=int(hosts[table].sum()),
+            )
+            for value, table in self._tables.items()
+        }
+
+    def _by_set(self, values: Ints) -> Ints:
+        values = summable(values)
+        order = np.zeros(self._roots.max(initial=0) + 1, dtype=values.dtype)
+        np.add.at(order, self._roots, values)
+        return order
+
+
+def _any_of(tables: Iterable[Mask], size: int) -> Mask:
+    any_of: Mask = np.zeros(size, dtype=np.bool_)
+    for table in tables:
+        any_of |= table
+    return any_of
+
+
+def _line(capacity: Capacity, hosts: Mask) -> OfValue:
+    total = capacity.total(hosts)
+    return OfValue(count=total.count, at_most=total.at_most, hosts=capacity.hosts(hosts))
+
+
+def best_hosts(counting: Counting, capacity: Capacity, most: int) -> list[OfHost]:
+    """The hosts with the highest counts, and of equal ones the first by uuid; only such as fit."""
+    count, fleet = capacity.count, counting.fleet
+    most = min(most, int(np.count_nonzero(count)))
+    if not most:
+        return []
+    least = np.partition(count, len(count) - most)[len(count) - most]
+    chosen = np.flatnonzero(count > least).tolist()
+    chosen += fleet.first(count == least, most - len(chosen))
+    of_hosts = (of_host(counting, capacity, host) for host in chosen)
+    return sorted(of_hosts, key=lambda each: (-each.count, each.host.uuid))
+
+
+def every_host(counting: Counting, capacity: Capacity) -> Iterable[OfHost]:
+    """All hosts by uuid."""
+    return (of_host(counting, capacity, host) for host in counting.fleet.in_order().tolist())
+
+
+def of_host(counting: Counting, capacity: Capacity, host: int) -> OfHost:
+    """The capacity of one host of the fleet."""
+    span, row = counting.fleet.place(host)
+    return OfHost(
+        host=named_provider(span.block, 0, row),
+        count=int(capacity.count[host]),
+        at_most=int(capacity.at_most[host]),
+    )
+
+
+def hosts_by_uuid(counting: Counting, uuids: Iterable[str]) -> Mapping[str, int]:
+    """The numbers in the fleet of those of some hosts that it has."""
+    starts = counting.fleet.starts
+    located = ((uuid, counting.snapshot.locate_uuid(uuid)) for uuid in uuids)
+    return {uuid: starts[at.block_id] + at.row for uuid, at in located if at is not None}

@@ -2,7 +2,9 @@
 """What is left of the classes of a request, and how much of it is of use.
 
 The hosts that count, and the largest amounts, are answers of the search to derived requests, as in
-`berth.candidates.explain`.
+`berth.candidates.explain`. What else a candidate takes does not depend on the amount of one class.
+So each host is searched once, for the request with an amount of 0, and what the provider of each
+candidate could give instead is counted.
 
 Source: spec/beyond.md 4.3.
 """
@@ -11,48 +13,85 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from itertools import groupby
+from operator import attrgetter
+from typing import Final
 
 import numpy as np
 
-from berth.candidates.capacity.largest import largest_amount
-from berth.candidates.explain.amounts import Amount
-from berth.candidates.explain.asking import Asking
-from berth.candidates.explain.atoms import atoms_of, bits
-from berth.candidates.explain.reduction import Reduction
+from berth.candidates.assign import assign_groups
+from berth.candidates.batch import Batch
+from berth.candidates.capacity.ways import WAYS_MAX
+from berth.candidates.conditions import Rows
+from berth.candidates.explain.atoms import Reduction, atoms_of
+from berth.candidates.explain.derived import DerivedQuestions
+from berth.candidates.explain.relaxations import Amount
+from berth.candidates.filter import filter_trees
 from berth.candidates.fleet import Fleet
-from berth.candidates.masks import Rows
-from berth.candidates.question import Question, Split
+from berth.candidates.plan import Plan
+from berth.candidates.question import Question
 from berth.candidates.references import References
-from berth.index.aggregate_sets import Mask
 from berth.index.block import Columns, Ints
+from berth.index.sets import Mask
 from berth.index.snapshot import Location, Snapshot
 from berth.model.budget import Budget
+from berth.model.capacity import FragmentsNow
 from berth.model.ids import ClassId
+
+
+def largest_amount(
+    snapshot: Snapshot,
+    plan: Plan,
+    wanted: tuple[str, ClassId],
+    among: Mapping[int, Mask],
+    budget: Budget,
+) -> int | None:
+    """The largest amount, 0 if no host fits with any; None if some host has too many candidates.
+
+    Args:
+        plan: without splits; it asks for 0 of what is wanted.
+        wanted: the suffix of a group, and the class.
+        among: the rows of each block that count.
+    """
+    number = _number_of(plan, wanted)
+    passing = filter_trees(snapshot, plan, budget, among=among)
+    batches = assign_groups(snapshot, plan, passing, budget, most_per_tree=WAYS_MAX)
+    largest = 0
+    for trees, several in groupby(batches, key=attrgetter("trees")):
+        counts = np.zeros(len(trees.rows), dtype=np.int64)
+        for ways, batch in enumerate(several, 1):
+            counts[batch.positions] += 1
+            # No batch has two candidates of a host.
+            if ways > WAYS_MAX and counts.max() > WAYS_MAX:
+                return None
+            largest = max(largest, _most(plan, batch, number, wanted[1]))
+    return largest
+
+
+def _number_of(plan: Plan, wanted: tuple[str, ClassId]) -> int:
+    """The demand that asks for what is wanted."""
+    suffix, class_id = wanted
+    return next(
+        number
+        for number, demand in enumerate(plan.demands)
+        if demand.suffix == suffix and class_id in dict(demand.amounts)
+    )
+
+
+def _most(plan: Plan, batch: Batch, number: int, class_id: ClassId) -> int:
+    """The most that the provider of one demand can give in one of some candidates."""
+    if not len(batch.positions):
+        return 0
+    choice, trees = batch.choices[number], batch.trees
+    others = batch.given(plan)[choice, class_id]
+    room = np.broadcast_to(trees.room(choice, class_id), len(trees.rows))
+    least, step = trees.units(choice, class_id)
+    most = (room.astype(np.int64) - others) // step * step
+    return max(int(np.where(most >= least, most, 0)[batch.positions].max()), 0)
+
 
 #: So many of the hosts that can give most are looked at before all are.
 _FIRST: Final = 256
-
-
-class Fragments(NamedTuple):
-    """What is left of one class.
-
-    Attributes:
-        free: on the hosts that satisfy everything but amounts, and of the sharing providers that
-            serve them.
-        usable: what of it the placements that are counted take together.
-        largest: with this amount the request would still fit some host; 0 if with none.
-    """
-
-    free: int
-    usable: int
-    largest: int
-
-    @property
-    def stranded(self) -> int:
-        """What is free and of no use to the request."""
-        # If the budget ended, what is free was not added up.
-        return max(self.free - self.usable, 0)
 
 
 class Leftovers:
@@ -64,27 +103,21 @@ class Leftovers:
         self._budget = budget
         self._references = References(snapshot)
         self._giving: dict[tuple[ClassId, int], Mask] = {}
-        #: A question without its amounts -> the hosts that satisfy it; these, class -> what is
-        #: free.
-        self._suited: dict[Hashable, Mask] = {}
+        #: A question without its amounts -> the hosts that satisfy it, and the sharing providers
+        #: that may serve them; these, class -> what is free.
+        self._suited: dict[Hashable, tuple[Mask, Mapping[ClassId, set[Location]]]] = {}
         self._free: dict[tuple[Hashable, ClassId], int] = {}
-        self._sharing: dict[Hashable, Mapping[ClassId, set[Location]]] = {}
         self._most_alone: dict[ClassId, tuple[Ints, Rows]] = {}
         self._most_rooms: dict[ClassId, tuple[Ints, Mask]] = {}
 
-    def of(self, question: Question, count: int) -> dict[str, Fragments]:
+    def of(self, question: Question, count: int) -> dict[str, FragmentsNow]:
         """What is left of each class of a request that fits so often, in the order of the
         request. What the budget cuts off is 0."""
         atoms = list(atoms_of(question, has_drained=self._snapshot.has_drained))
-        asking = Asking(
-            self._snapshot,
-            self._fleet,
-            atoms,
-            Reduction(question, atoms, self._references),
-            self._budget,
-            giving=self._giving,
+        reduction = Reduction(question, atoms, self._references)
+        derived = DerivedQuestions(
+            self._snapshot, self._fleet, reduction, self._budget, giving=self._giving
         )
-        kept = bits(range(len(atoms)))
         asked: dict[str, list[int]] = {}
         amounts: dict[str, int] = {}
         for number, atom in enumerate(atoms):
@@ -93,78 +126,64 @@ class Leftovers:
                 asked.setdefault(name, []).append(number)
                 amounts[name] = amounts.get(name, 0) + amount
         if self._budget.is_spent():
-            return {name: Fragments(0, count * amount, 0) for name, amount in amounts.items()}
-        key, suited = self._hosts_suited(asking, question, kept, asked)
+            return {name: _left(0, count * amount, 0) for name, amount in amounts.items()}
+        key = _without_amounts(question)
         return {
-            name: Fragments(
-                self._free_of(asking, key, suited, self._snapshot.names.class_ids[name]),
+            name: _left(
+                self._free_of(derived, key, self._snapshot.names.class_ids[name]),
                 count * amounts[name],
-                max(self._largest(asking, question, kept, number) for number in numbers),
+                max(self._largest(derived, number) for number in numbers),
             )
             for name, numbers in asked.items()
         }
 
-    def _hosts_suited(
-        self, asking: Asking, question: Question, kept: int, asked: dict[str, list[int]]
-    ) -> tuple[Hashable, Mask]:
-        """The hosts that satisfy everything but amounts, and a key for them."""
-        key = _without_amounts(question)
-        suited = self._suited.get(key)
-        if suited is None:
-            nothing = dict.fromkeys((n for numbers in asked.values() for n in numbers), 0)
-            suited = self._suited[key] = asking.fit(kept, amounts=nothing)
-        return key, suited
+    def _free_of(self, derived: DerivedQuestions, key: Hashable, class_id: ClassId) -> int:
+        """What is free of a class on the hosts that satisfy everything but amounts.
 
-    def _free_of(self, asking: Asking, key: Hashable, suited: Mask, class_id: ClassId) -> int:
+        Args:
+            key: for these hosts.
+        """
         free = self._free.get((key, class_id))
         if free is None:
-            if key not in self._sharing:
-                kept = bits(range(len(asking.atoms)))
-                self._sharing[key] = asking.sharing_with(kept, suited)
-            sharing = self._sharing[key].get(class_id, ())
-            free = self._free[key, class_id] = self._fleet.free(suited, class_id, sharing)
+            if key not in self._suited:
+                suited = derived.fit(derived.everything, amounts=derived.any_amounts)
+                self._suited[key] = suited, derived.sharing_with(derived.everything, suited)
+            suited, sharing = self._suited[key]
+            free = self._fleet.free(suited, class_id, sharing.get(class_id, ()))
+            self._free[key, class_id] = free
         return free
 
-    def _largest(self, asking: Asking, question: Question, kept: int, number: int) -> int:
+    def _largest(self, derived: DerivedQuestions, number: int) -> int:
         """The largest amount of one class of one group with which some host fits."""
         if self._budget.is_spent():
             return 0
-        atom = asking.atoms[number]
-        assert atom.asked is not None
-        assert atom.group is not None
+        atom = derived.atoms[number]
+        assert atom.asked is not None and atom.group is not None
         class_id = self._snapshot.names.class_ids[atom.asked[0]]
-        split = dict(dict(question.groups)[atom.group].split).get(atom.asked[0])
-        is_alone = split is None and asking.are_independent(kept)
+        reduction, every = derived.reduction, derived.everything
+        is_alone = reduction.split_of(atom) is None and derived.are_independent(every)
         if is_alone and self._fleet.is_settled:
-            others = [asking.alone(n) for n in range(len(asking.atoms)) if n != number]
+            others = [derived.alone(n) for n in range(len(derived.atoms)) if n != number]
             return self._most_of(class_id, others)
-        if any(group.split for _, group in question.groups):
-            hosts = asking.fit(kept, amounts={number: 0})
-            return self._largest_among(asking, kept, number, hosts, split)
-        return self._largest_unsplit(asking, kept, number)
+        if any(reduction.split_of(each) for each in derived.atoms if each.asked):
+            return self._largest_among(derived, number, derived.fit(every, amounts={number: 0}))
+        return self._largest_unsplit(derived, number, (atom.group, class_id))
 
     def _largest_among(
-        self,
-        asking: Asking,
-        kept: int,
-        number: int,
-        hosts: Mask,
-        split: Split | None,
-        above: int = 0,
+        self, derived: DerivedQuestions, number: int, hosts: Mask, above: int = 0
     ) -> int:
         """As `_largest`, of some hosts."""
         if not hosts.any():
             return above
-        larger = Amount(asking, number, split).largest_within(kept, hosts, above=above)
+        amount = Amount(derived, number)
+        larger = amount.largest_within(derived.everything, hosts, above=above)
         return above if larger is None else larger.amount
 
-    def _largest_unsplit(self, asking: Asking, kept: int, number: int) -> int:
-        """As `_largest`, where nothing is split."""
-        atom = asking.atoms[number]
-        assert atom.asked is not None
-        assert atom.group is not None
-        wanted = atom.group, self._snapshot.names.class_ids[atom.asked[0]]
-        plan = asking.plan(kept, {number: 0})
+    def _largest_unsplit(
+        self, derived: DerivedQuestions, number: int, wanted: tuple[str, ClassId]
+    ) -> int:
+        """As `_largest`, where nothing is split; `wanted` is the group and the class."""
+        plan = derived.plan(derived.everything, {number: 0})
         if plan is None:
             return 0
         room, first = self._rooms(wanted[1])
@@ -176,7 +195,7 @@ class Leftovers:
             rows = self._fleet.by_block(among)
             larger = largest_amount(self._snapshot, plan, wanted, rows, self._budget)
             if larger is None:
-                return self._largest_among(asking, kept, number, room > best, None, best)
+                return self._largest_among(derived, number, room > best, best)
             best = max(best, larger)
         return best
 
@@ -205,9 +224,9 @@ class Leftovers:
         alone."""
         most, first = self._alone(class_id)
         # PERF bench, capacity: seldom does none of the largest qualify.
-        among = first[_all_of([mask[first] for mask in masks], len(first))]
+        among = first[np.logical_and.reduce([first >= 0, *(mask[first] for mask in masks)])]
         if not len(among):
-            among = np.flatnonzero(_all_of(masks, len(most)))
+            among = np.flatnonzero(np.logical_and.reduce([most >= 0, *masks]))
         return int(most[among].max()) if len(among) else 0
 
     def _alone(self, class_id: ClassId) -> tuple[Ints, Rows]:
@@ -224,13 +243,6 @@ class Leftovers:
                 first = np.argpartition(most, len(most) - _FIRST)[-_FIRST:]
             kept = self._most_alone[class_id] = most, first
         return kept
-
-
-def _all_of(masks: Sequence[Mask], size: int) -> Mask:
-    all_of: Mask = np.ones(size, dtype=np.bool_)
-    for mask in masks:
-        all_of &= mask
-    return all_of
 
 
 def _most_at_once(columns: Columns) -> Ints:
@@ -250,8 +262,13 @@ def _without_amounts(question: Question) -> Hashable:
         groups=tuple(
             (
                 name,
-                replace(group, resources=tuple((each, 0) for each, _ in group.resources), split=()),
+                group._replace(resources=tuple((each, 0) for each, _ in group.resources), split=()),
             )
             for name, group in question.groups
         ),
     )
+
+
+def _left(free: int, usable: int, largest: int) -> FragmentsNow:
+    # If the budget ended, what is free was not added up.
+    return FragmentsNow(free, usable, max(free - usable, 0), largest)

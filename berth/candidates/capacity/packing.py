@@ -3,9 +3,10 @@
 
 With one way, the least quotient decides. Where the ways that take of each cell are nested or
 disjoint, and all take the same amount, the innermost sets decide first (case 2). Other structures
-have a construction below and cuts above; the rows in which these differ are searched.
+have a construction below and cuts above; the rows in which these differ are searched by branch and
+bound.
 
-Source: spec/beyond.md 4.1.
+Source: spec/beyond.md 4.1 and 4.7.
 """
 
 from __future__ import annotations
@@ -16,20 +17,15 @@ from typing import Final
 
 import numpy as np
 
-from berth.candidates.capacity.branching import Branching, Steps
-from berth.candidates.capacity.factors import WAYS_MAX, Cut, Factor, Way
-from berth.candidates.capacity.free import TOGETHER_MAX, Cell
+from berth.candidates.capacity.ways import TOGETHER_MAX, WAYS_MAX, Cell, Cut, Factor, Way
 from berth.index.block import Ints
+from berth.model.budget import Budget
 
 #: As often as anybody likes; `WAYS_MAX` of these still are an int64.
 _ENDLESS: Final = 1 << 55
 
 #: How often an amount goes into what a cell has left, in each row.
 Times = Callable[[Cell, int], Ints]
-
-
-#: What the cells of a factor have and which ways there are -> so often at least, and at most.
-Solved = dict[tuple[int, ...], tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +41,23 @@ class Bounds:
         return self.count is self.at_most or bool((self.count == self.at_most).all())
 
 
-def pack(factor: Factor, times: Times, rows: int, steps: Steps, solved: Solved) -> Bounds:
-    """How often the ways of a factor fit in each of some rows.
-
-    Args:
-        solved: what was searched of this factor before; more is added.
-    """
+def pack(factor: Factor, times: Times, rows: int, steps: Steps) -> Bounds:
+    """How often the ways of a factor fit in each of some rows."""
     ways = factor.ways
     if len(ways) == 1:
         return _exactly(_of_one(ways[0], times, rows))
     if factor.nested is not None:
         return _exactly(_nested(ways, factor.nested, times, rows))
-    if len(ways) > WAYS_MAX:
-        return _searched(factor, times, rows, None, solved)
-    return _searched(factor, times, rows, steps, solved)
+    return _searched(factor, times, rows, None if len(ways) > WAYS_MAX else steps)
+
+
+def least_of(several: Iterable[Bounds]) -> Bounds:
+    """The least of some bounds, row by row."""
+    listed = list(several)
+    count = np.minimum.reduce([bounds.count for bounds in listed])
+    if all(bounds.is_exact for bounds in listed):
+        return Bounds(count, count)
+    return Bounds(count, np.minimum.reduce([bounds.at_most for bounds in listed]))
 
 
 def _exactly(count: Ints) -> Bounds:
@@ -112,9 +111,7 @@ def _sum(several: Iterable[Ints], rows: int) -> Ints:
 # --- Other structures
 
 
-def _searched(
-    factor: Factor, times: Times, rows: int, steps: Steps | None, solved: Solved
-) -> Bounds:
+def _searched(factor: Factor, times: Times, rows: int, steps: Steps | None) -> Bounds:
     """A construction below, cuts above, and a search where they differ.
 
     Args:
@@ -135,7 +132,7 @@ def _searched(
     keys = np.ascontiguousarray(np.concatenate((free, having.astype(np.int64))).T)
     distinct, which = _distinct(keys)
     bounds = np.array(
-        [_solved(factor, cells, tuple(each), steps, solved) for each in distinct.tolist()],
+        [_solved(factor, cells, tuple(each), steps) for each in distinct.tolist()],
         dtype=np.int64,
     )[which]
     count[open_rows] = np.maximum(count[open_rows], bounds[:, 0])
@@ -153,15 +150,15 @@ def _distinct(keys: Ints) -> tuple[Ints, Ints]:
 
 
 def _solved(
-    factor: Factor, cells: Sequence[Cell], key: tuple[int, ...], steps: Steps, solved: Solved
+    factor: Factor, cells: Sequence[Cell], key: tuple[int, ...], steps: Steps
 ) -> tuple[int, int]:
     """The least and the most of one row, given what its cells have and which ways it has."""
-    bounds = solved.get(key)
+    bounds = factor.solved.get(key)
     if bounds is None:
         free = key[: len(cells)]
         ways = [way for way, has in zip(factor.ways, key[len(cells) :], strict=True) if has]
         bounds = Branching(replace(factor, ways=tuple(ways)), cells, steps).solve(free)
-        solved[key] = bounds
+        factor.solved[key] = bounds
     return bounds
 
 
@@ -190,3 +187,98 @@ def _of_cut(cut: Cut, factor: Factor, times: Times, rows: int) -> Ints:
         mask = factor.having[quotient[0][0]]
         total += least if mask is None else np.where(mask, least, 0)
     return total // cut.divisor
+
+
+#: The steps of one answer.
+STEPS_MAX: Final = 10_000
+
+
+class Steps:
+    """The steps that all searches of one answer may take together, within its time."""
+
+    def __init__(self, budget: Budget, left: int = STEPS_MAX) -> None:
+        self.left = left
+        self.budget = budget
+
+    def take(self) -> bool:
+        """Take one step, if there is one left."""
+        if self.left <= 0 or self.budget.is_spent():
+            return False
+        self.left -= 1
+        return True
+
+
+class Branching:
+    """The search on one host: it takes the first way as often as it fits, then once less, and so
+    on, and so each further way of what is left."""
+
+    def __init__(self, factor: Factor, cells: Sequence[Cell], steps: Steps) -> None:
+        """A search.
+
+        Args:
+            factor: with the ways that the host has.
+            cells: those of the factor, in the order in which `solve` is told what they have.
+        """
+        self._steps = steps
+        place = {cell: number for number, cell in enumerate(cells)}
+        self._ways = [[(place[cell], amount) for cell, amount in way.takes] for way in factor.ways]
+        #: For each way: the cuts of it and of those behind it.
+        self._cuts = [
+            _cuts(replace(factor, ways=factor.ways[number:]), place)
+            for number in range(len(factor.ways))
+        ]
+        self._best = 0
+        self._is_cut_short = False
+
+    def solve(self, free: Sequence[int]) -> tuple[int, int]:
+        """The least and the most, equal unless the steps end; `free` is what each cell has."""
+        if not self._ways:
+            return 0, 0
+        most = self._bound(0, free)
+        self._search(0, list(free), 0)
+        return self._best, most if self._is_cut_short else self._best
+
+    def _search(self, number: int, free: list[int], placed: int) -> None:
+        if placed > self._best:
+            self._best = placed
+        if number == len(self._ways):
+            return
+        if not self._steps.take():
+            self._is_cut_short = True
+            return
+        if placed + self._bound(number, free) <= self._best:
+            return
+        way = self._ways[number]
+        often = min(free[cell] // amount for cell, amount in way)
+        for cell, amount in way:
+            free[cell] -= often * amount
+        while True:
+            self._search(number + 1, free, placed + often)
+            # The last way less often is never more, and to try all of it takes no steps.
+            if not often or self._is_cut_short or number + 1 == len(self._ways):
+                break
+            often -= 1
+            for cell, amount in way:
+                free[cell] += amount
+        for cell, amount in way:
+            free[cell] += often * amount
+
+    def _bound(self, number: int, free: Sequence[int]) -> int:
+        """No more placements fit with the ways from one on."""
+        return min(
+            sum(
+                [min([free[cell] // amount for cell, amount in quotient]) for quotient in quotients]
+            )
+            // divisor
+            for quotients, divisor in self._cuts[number]
+        )
+
+
+def _cuts(factor: Factor, place: dict[Cell, int]) -> list[tuple[list[list[tuple[int, int]]], int]]:
+    return [
+        (
+            [[(place[cell], amount) for cell, amount in quotient] for quotient in cut.quotients],
+            cut.divisor,
+        )
+        for cut in factor.cuts
+    ]

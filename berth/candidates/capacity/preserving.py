@@ -13,17 +13,17 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from berth.candidates.batch import Batch
-from berth.candidates.capacity.branching import Steps
-from berth.candidates.capacity.free import Free
-from berth.candidates.capacity.hosts import Factors, HostCounts
+from berth.candidates.batch import Batch, Hosts, hosts_of, in_places, serving_each
+from berth.candidates.capacity.packing import Steps
+from berth.candidates.capacity.per_host import Factors, HostCounts
+from berth.candidates.capacity.ways import Free
+from berth.candidates.conditions import Rows
 from berth.candidates.fleet import Fleet
-from berth.candidates.hosts import Hosts, hosts_of, in_places, serving_each
-from berth.candidates.masks import Rows
 from berth.candidates.plan import Plan
-from berth.index.aggregate_sets import Mask
+from berth.candidates.trees import marks_in
 from berth.index.block import Floats, Ints
 from berth.index.scenario import with_more_used
+from berth.index.sets import Mask
 from berth.index.snapshot import Location, Snapshot
 from berth.model.budget import Budget
 from berth.model.ids import ClassId, ProviderId
@@ -52,8 +52,6 @@ class Preserving:
         self._steps = Steps(budget)
         self._fleet = Fleet(snapshot)
         self._taken: _More = {}
-        self._before: list[Ints] = []
-        self._is_counted: Mask = self._fleet.none()
         self._forget()
 
     def take(self, at: Location, class_id: ClassId, amount: int) -> None:
@@ -114,7 +112,7 @@ class Preserving:
     def _losses(self, batch: Batch) -> Floats:
         several = hosts_of(self._snapshot, batch)
         starts = self._fleet.starts
-        numbers = in_places([starts[each.block_id] + each.rows for each in several], several)
+        numbers = in_places(batch, several, lambda hosts: starts[hosts.block_id] + hosts.rows)
         self._count_before(several, numbers)
         after = with_more_used(self._snapshot, self._with(batch))
         losses = np.zeros(len(numbers))
@@ -138,15 +136,13 @@ class Preserving:
         """cap of some hosts, for all hosts of the fleet."""
         among: dict[int, Mask] = {}
         for hosts in several:
-            mask = among.setdefault(hosts.block_id, np.zeros(hosts.block.rows, dtype=np.bool_))
-            mask[hosts.rows] = True
+            marks_in(among, hosts.block_id, hosts.block)[hosts.rows] = True
         counts = HostCounts(
             snapshot,
             plan,
             self._fleet,
             Free(snapshot),
-            budget=self._budget,
-            steps=self._steps,
+            self._steps,
             among=among,
             factors=factors,
         )

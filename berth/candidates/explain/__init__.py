@@ -3,7 +3,7 @@
 
 This is no second search, and counts nothing inside the first. It asks the same search *derived
 requests*: the question with some of its atoms left out, or in another scenario, and counts the
-hosts that fit. So what it says is true by the definition of the search.
+hosts that fit. So what it says cannot contradict the search.
 
 Source: spec/beyond.md 3.
 """
@@ -13,37 +13,45 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from berth.candidates.explain.amounts import Amount
-from berth.candidates.explain.asking import Asking
-from berth.candidates.explain.atoms import Atom, atoms_of, bits
-from berth.candidates.explain.effect import ineffective_relations
-from berth.candidates.explain.explanation import (
-    Count,
-    Explanation,
-    HostCounts,
-    Impossible,
-    NearHost,
-    Relaxation,
-    Verdict,
-    Wanted,
+from berth.candidates.explain.atoms import (
+    Atom,
+    Reduction,
+    atoms_of,
+    bits,
+    named_hosts,
+    with_name_instead,
 )
+from berth.candidates.explain.derived import DerivedQuestions, fitting_if_split
 from berth.candidates.explain.impossible import impossible_in
 from berth.candidates.explain.nearest import Nearest
-from berth.candidates.explain.reduction import Reduction
-from berth.candidates.explain.relaxations import Relaxing
-from berth.candidates.explain.splitting import fitting_if_split
-from berth.candidates.explain.stages import Prefix, count, is_cut, painted, prefixes_of, stage_of
-from berth.candidates.explain.verdict import summary_of, verdict_of
+from berth.candidates.explain.relaxations import (
+    Count,
+    Described,
+    Prefix,
+    Relaxing,
+    count,
+    is_cut,
+    painted,
+    prefixes_of,
+    stage_of,
+)
+from berth.candidates.explain.verdict import (
+    FittingHosts,
+    ineffective_relations,
+    summary_of,
+    verdict_of,
+)
 from berth.candidates.fleet import Fleet
-from berth.candidates.naming import named_hosts, with_name_instead
 from berth.candidates.question import Question
 from berth.candidates.references import References, UnknownName, unknown_names, unknown_references
-from berth.index.aggregate_sets import Mask
 from berth.index.draining import tolerating
+from berth.index.sets import Mask
 from berth.index.snapshot import Snapshot
 from berth.model.budget import Budget
+from berth.model.explanation import Explanation, Impossible, NearHost, Unknown, Verdict
+from berth.model.shown import UNSET, Sometimes, Warned
 
-__all__ = ["Explanation", "Wanted", "explain"]
+__all__ = ["Wanted", "explain"]
 
 
 def explain(
@@ -61,13 +69,26 @@ def explain(
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which parts of an explanation are wanted.
+
+    Attributes:
+        nearest_max: how many of the nearest hosts.
+    """
+
+    nearest_max: int = 5
+    relaxations: bool = True
+    paint: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class _Help:
     """What would let some host fit."""
 
     binding: tuple[str, ...] = ()
-    relaxations: tuple[Relaxation, ...] | None = None
-    split_would_fit: Count | None = None
-    nearest: tuple[NearHost, ...] | None = None
+    relaxations: tuple[Described, ...] | None = None
+    split_would_fit: Sometimes[int] = UNSET
+    nearest: Sometimes[tuple[NearHost, ...]] = UNSET
 
 
 class _Explaining:
@@ -86,88 +107,96 @@ class _Explaining:
         self._references = references
         self._unknown = unknown
         self._fleet = Fleet(snapshot)
-        atoms = atoms_of(question, has_drained=snapshot.has_drained)
-        self._atoms = [atom for atom in atoms if not _names(atom, unknown)]
-        self._reduction = Reduction(question, self._atoms, references)
-        self._asking = Asking(snapshot, self._fleet, self._atoms, self._reduction, budget)
-        self._all = bits(range(len(self._atoms)))
+        self._budget = budget
+        self._derived = self._derived_questions(question, unknown)
+        self._atoms = self._derived.atoms
+
+    def _derived_questions(
+        self, question: Question, unknown: tuple[UnknownName, ...]
+    ) -> DerivedQuestions:
+        """What is asked of a question, apart from names that do not exist."""
+        atoms = atoms_of(question, has_drained=self._snapshot.has_drained)
+        existing = [atom for atom in atoms if not _names(atom, unknown)]
+        reduction = Reduction(question, existing, self._references)
+        return DerivedQuestions(self._snapshot, self._fleet, reduction, self._budget)
 
     def explanation(self, wanted: Wanted) -> Explanation:
-        asking, fleet = self._asking, self._fleet
+        derived, fleet = self._derived, self._fleet
         references = tuple(unknown_references(self._question, self._references))
-        prefixes = prefixes_of(asking)
+        prefixes = prefixes_of(derived)
         fit = Count(int(prefixes[-1].hosts.sum()), prefixes[-1].at_least)
-        empty = asking.with_nothing_used()
-        undrained = self._all & ~asking.drains
-        if_undrained = count(asking, asking.fit(undrained)) if asking.drains else fit
+        empty = derived.with_nothing_used()
+        undrained = derived.everything & ~derived.drains
+        if_undrained = count(derived, derived.fit(undrained)) if derived.drains else fit
         if_empty = self._if_empty(empty, prefixes)
-        counts = HostCounts(
+        counts = FittingHosts(
             total=fleet.size,
             pools=int(fleet.pools().sum()),
             fit=fit,
             fit_if_undrained=if_undrained,
-            fit_if_empty=count(asking, if_empty),
+            fit_if_empty=count(derived, if_empty),
         )
-        verdict = verdict_of(asking, counts, if_empty, self._unknown)
+        verdict = verdict_of(derived, counts, if_empty, self._unknown)
         impossible: tuple[Impossible, ...] = ()
         if verdict is Verdict.NEVER:
-            impossible = tuple(impossible_in(empty, undrained, self._amounts(empty), references))
+            impossible = tuple(impossible_in(empty, undrained, references))
         stages = tuple(
-            stage_of(asking, empty, number, prefixes[number + 1])
+            stage_of(derived, empty, number, prefixes[number + 1])
             for number in range(len(self._atoms))
         )
-        near = empty if verdict is Verdict.NEVER else asking
+        near = empty if verdict is Verdict.NEVER else derived
         help_ = _Help() if fit.hosts else self._help(wanted, prefixes, near)
         return Explanation(
             verdict=verdict,
             summary=summary_of(verdict, counts, self._unknown, impossible, help_.relaxations or ()),
-            hosts=counts,
+            hosts=counts.shown(),
             stages=stages,
             binding=help_.binding,
-            relaxations=help_.relaxations,
+            relaxations=UNSET
+            if help_.relaxations is None
+            else [each.relaxation for each in help_.relaxations],
             split_would_fit=help_.split_would_fit,
             nearest=help_.nearest,
-            impossible=impossible,
-            unknown_names=self._unknown,
-            instead=dict(self._instead()),
-            unknown_references=references,
-            ineffective=tuple(
-                ineffective_relations(asking, self._question, self._all, prefixes[-1].hosts)
-            ),
-            paint=painted(asking, prefixes) if wanted.paint else None,
-            is_complete=not is_cut(asking),
+            impossible=impossible or UNSET,
+            unknown=self._unknown_shown(),
+            warnings=[
+                *(Warned(f"unknown_{each.kind}", each.at, each.reference) for each in references),
+                *ineffective_relations(derived, self._question, prefixes[-1].hosts),
+            ],
+            paint=painted(derived, prefixes) if wanted.paint else UNSET,
+            complete=not is_cut(derived),
         )
 
-    def _if_empty(self, empty: Asking, prefixes: list[Prefix]) -> Mask:
+    def _if_empty(self, empty: DerivedQuestions, prefixes: list[Prefix]) -> Mask:
         """The hosts that would fit without drains and with nothing used."""
         # Nothing that an atom of the host says depends on what is used.
         first = next((n for n, atom in enumerate(self._atoms) if atom.group is not None), 0)
         among = prefixes[first].hosts
         if empty.drains:
-            among = self._asking.fit(bits(range(first)) & ~empty.drains)
-        return empty.fit(self._all & ~empty.drains, among=among)
+            among = self._derived.fit(bits(range(first)) & ~empty.drains)
+        return empty.fit(empty.everything & ~empty.drains, among=among)
 
-    def _help(self, wanted: Wanted, prefixes: list[Prefix], near: Asking) -> _Help:
+    def _help(self, wanted: Wanted, prefixes: list[Prefix], near: DerivedQuestions) -> _Help:
         """What would help.
 
         Args:
             near: what the nearest hosts are asked: with nothing used, where even that would not
                 help.
         """
-        relaxing = Relaxing(self._asking, prefixes, self._amounts(self._asking))
+        relaxing = Relaxing(self._derived, prefixes)
         if not wanted.relaxations and not wanted.nearest_max:
             return _Help(nearest=())
         singles = relaxing.singles()
         pairs = [] if singles else relaxing.pairs()
         binding = tuple(self._atoms[single.atoms[0]].at for single in singles)
-        described: tuple[Relaxation, ...] = ()
+        described: tuple[Described, ...] = ()
         if wanted.relaxations:
             described = tuple(relaxing.described(singles or pairs))
         nearest: list[NearHost] = []
-        if wanted.nearest_max and not self._asking.budget.is_spent():
+        if wanted.nearest_max and not self._derived.budget.is_spent():
             named = named_hosts(self._question, self._references, self._fleet)
-            if near is not self._asking:
-                relaxing = Relaxing(near, prefixes_of(near), self._amounts(near))
+            if near is not self._derived:
+                relaxing = Relaxing(near, prefixes_of(near))
                 singles = relaxing.singles()
                 pairs = [] if singles else relaxing.pairs()
             nearest = Nearest(relaxing, named).hosts(singles, pairs, wanted.nearest_max)
@@ -175,36 +204,30 @@ class _Explaining:
             binding=binding,
             relaxations=described if wanted.relaxations else None,
             # Last, because sets of providers may take all of the time.
-            split_would_fit=self._split_would_fit() if wanted.relaxations else None,
+            split_would_fit=self._split_would_fit() if wanted.relaxations else UNSET,
             nearest=tuple(nearest),
         )
 
-    def _split_would_fit(self) -> Count | None:
-        hosts = fitting_if_split(self._asking, self._all)
-        return None if hosts is None else count(self._asking, hosts)
+    def _split_would_fit(self) -> Sometimes[int]:
+        hosts = fitting_if_split(self._derived, self._derived.everything)
+        return UNSET if hosts is None else count(self._derived, hosts).hosts
 
-    def _instead(self) -> Iterator[tuple[tuple[str, str], int]]:
-        """For each suggestion how many hosts fit with it instead of the unknown name."""
-        for unknown in self._unknown:
-            for name in unknown.did_you_mean:
-                question = with_name_instead(self._question, unknown, name)
-                if question is not None and not self._asking.budget.is_spent():
-                    others = tuple(each for each in self._unknown if each.name != unknown.name)
-                    other = _Explaining(
-                        self._snapshot, question, self._references, others, self._asking.budget
-                    )
-                    hosts = other._asking.fit(other._all)
-                    if not is_cut(self._asking):
-                        yield (unknown.at, name), int(hosts.sum())
+    def _unknown_shown(self) -> list[Unknown]:
+        return [
+            Unknown(each.at, each.kind, each.name, each.did_you_mean, dict(self._instead(each)))
+            for each in self._unknown
+        ]
 
-    def _amounts(self, asking: Asking) -> dict[int, Amount]:
-        groups = dict(self._question.groups)
-        amounts = {}
-        for number, atom in enumerate(self._atoms):
-            if atom.asked is not None and atom.group is not None:
-                split = dict(groups[atom.group].split).get(atom.asked[0])
-                amounts[number] = Amount(asking, number, split)
-        return amounts
+    def _instead(self, unknown: UnknownName) -> Iterator[tuple[str, int]]:
+        """For each suggestion how many hosts fit with it instead of an unknown name."""
+        for name in unknown.did_you_mean:
+            question = with_name_instead(self._question, unknown, name)
+            if question is not None and not self._budget.is_spent():
+                others = tuple(each for each in self._unknown if each.name != unknown.name)
+                derived = self._derived_questions(question, others)
+                hosts = derived.fit(derived.everything)
+                if not is_cut(self._derived):
+                    yield name, int(hosts.sum())
 
 
 def _names(atom: Atom, unknown: tuple[UnknownName, ...]) -> bool:

@@ -11,13 +11,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from berth.candidates.explain.amounts import Amount
-from berth.candidates.explain.asking import Asking
 from berth.candidates.explain.atoms import Atom
-from berth.candidates.explain.explanation import Impossible
-from berth.candidates.explain.splitting import fitting_if_split
+from berth.candidates.explain.derived import DerivedQuestions, fitting_if_split
+from berth.candidates.explain.relaxations import Amount
 from berth.candidates.references import UnknownReference
-from berth.candidates.structure import bits_of
+from berth.candidates.structural_rules import bits_of
+from berth.model.explanation import Impossible
 from berth.model.ids import ClassId
 
 #: How many of these sets are named.
@@ -32,27 +31,28 @@ class _Together(NamedTuple):
 
 
 def impossible_in(
-    empty: Asking, kept: int, amounts: dict[int, Amount], unknown: Sequence[UnknownReference]
+    empty: DerivedQuestions,
+    kept: int,
+    unknown: Sequence[UnknownReference],
 ) -> Iterator[Impossible]:
     """The sets of some atoms that no host meets, without any atom in two of them.
 
     Args:
         empty: the fleet with nothing used.
-        amounts: of the atoms that ask for a class.
         unknown: the references of the question that stand for nothing.
     """
     for _ in range(_NAMED_MAX):
         if empty.fit(kept).any():
             return
         core = _core_of(empty, kept)
-        described = _described(empty, core, amounts, unknown) if core else None
+        described = _described(empty, core, unknown) if core else None
         if described is None or empty.budget.is_spent():
             return
         kept &= ~core
         yield described
 
 
-def _core_of(empty: Asking, kept: int) -> int:
+def _core_of(empty: DerivedQuestions, kept: int) -> int:
     """Some of the atoms, which no host meets, although some host meets all but any one of them."""
     for number in bits_of(kept):
         if not empty.atoms[number].is_relation and not empty.alone(number).any():
@@ -68,14 +68,16 @@ def _core_of(empty: Asking, kept: int) -> int:
 
 
 def _described(
-    empty: Asking, core: int, amounts: dict[int, Amount], unknown: Sequence[UnknownReference]
+    empty: DerivedQuestions,
+    core: int,
+    unknown: Sequence[UnknownReference],
 ) -> Impossible:
     atoms = [empty.atoms[number] for number in bits_of(core)]
     at = tuple(atom.at for atom in atoms)
     if len(atoms) == 1 and atoms[0].asked is not None:
         number = core.bit_length() - 1
         if empty.having(number).any():
-            return _of_amount(empty, number, amounts[number])
+            return _of_amount(empty, number)
         return Impossible(at, "no_inventory", f"No provider has {atoms[0].asked[0]}.")
     if any(atom.is_relation for atom in atoms):
         *others, last = atoms
@@ -90,13 +92,13 @@ def _described(
     return Impossible(at, "conditions", _met_by_none(atoms, unknown))
 
 
-def _of_amount(empty: Asking, number: int, amount: Amount) -> Impossible:
+def _of_amount(empty: DerivedQuestions, number: int) -> Impossible:
     """More of a class than any provider, or any host that splits it, can give."""
     atom = empty.atoms[number]
     assert atom.asked is not None
-    largest = amount.largest(1 << number, empty.fleet.all())
+    largest = Amount(empty, number).largest(1 << number, empty.fleet.all())
     most = largest.amount if largest else 0
-    who = "host" if empty.reduction.is_split(atom) else "provider"
+    who = "host" if empty.reduction.split_of(atom) else "provider"
     text = f"No {who} can give {_words(atom)} at once; the most is {most:,}."
     together = _together(empty, number)
     if together is None:
@@ -108,7 +110,7 @@ def _of_amount(empty: Asking, number: int, amount: Amount) -> Impossible:
     return Impossible((atom.at,), "amount", text, most, on_host, providers)
 
 
-def _together(empty: Asking, number: int) -> _Together | None:
+def _together(empty: DerivedQuestions, number: int) -> _Together | None:
     """The most that a host has that would fit if the amount were split; None if none would."""
     asked = empty.atoms[number].asked
     assert asked is not None

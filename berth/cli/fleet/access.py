@@ -6,44 +6,25 @@ Source: docs/command-line.md.
 
 from __future__ import annotations
 
-import functools
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import click
-
-from berth.cli.client_file import find_client_file, read_client_file
-from berth.cli.exit_codes import ExitCode
-from berth.cli.failure import CommandFailed
-from berth.cli.options import OPTIONS, ConfigurationSource
+from berth.cli.failure import CommandFailed, ExitCode
+from berth.cli.sources import ConfigurationSource
 from berth.extras import ServiceNotInstalled, needs_service
 
 if TYPE_CHECKING:
     from berth.cli.fleet.client import Client
+    from berth.hosts.agent_config import ServiceAccess
     from berth.hosts.service import Transport
+
 
 #: The variables that name Keystone, or a plugin of keystoneauth that needs no Keystone.
 _KEYSTONE_VARIABLES = ("OS_AUTH_URL", "OS_ENDPOINT", "OS_AUTH_TYPE")
-
-URL_OPTION = click.option(
-    "--url",
-    metavar="URL",
-    help="The service.  [env var: BERTH_URL; default: that of client.yaml, or else the database, "
-    "without a service]",
-)
-
-SERVICE_OPTIONS = (
-    URL_OPTION,
-    click.option("--token", metavar="TOKEN", help="Authenticate with it.  [env var: OS_TOKEN]"),
-    click.option(
-        "--os-cloud",
-        metavar="NAME",
-        help="Use this entry of clouds.yaml.  [env var: OS_CLOUD]",
-    ),
-)
 
 #: What names a service instead of a database.
 _INSTEAD: Final = "--url or BERTH_URL"
@@ -101,41 +82,6 @@ class Access:
             transport = connect(self, os.environ, stack, creates=creates)
             client: Client = of_transport(transport, as_json=self.as_json)
             yield client
-
-
-def accessing_with_json(text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add the options of `Access`, and `--json`; the command gets an `Access`.
-
-    Args:
-        text: the help of `--json`.
-    """
-    json_option = click.option("--json", "as_json", is_flag=True, help=text)
-
-    def with_options(command: Callable[..., None]) -> Callable[..., None]:
-        def with_access(
-            debug: bool,
-            url: str | None,
-            token: str | None,
-            os_cloud: str | None,
-            config_file: tuple[str, ...],
-            config_dir: tuple[str, ...],
-            as_json: bool,
-            **options: object,
-        ) -> None:
-            source = ConfigurationSource(config_file, config_dir, debug)
-            command(access_of(os.environ, url, token, os_cloud, source, as_json=as_json), **options)
-
-        functools.update_wrapper(with_access, command)
-        decorated: Callable[..., None] = click.pass_obj(with_access)
-        for option in reversed((json_option, *SERVICE_OPTIONS, *OPTIONS)):
-            decorated = option(decorated)
-        return decorated
-
-    return with_options
-
-
-#: For a command whose `--json` prints what the service has answered.
-accessing = accessing_with_json("Print the API's answer.")
 
 
 def access_of(
@@ -247,13 +193,28 @@ def connect(
         )
     try:
         with needs_service():
-            return _database(
-                *(access, stack),
-                read_only=read_only,
+            # Deferred: they import the whole service.
+            from berth.cli import local_database
+            from berth.direct import PlacementDirect, ReadOnly
+
+            settings = local_database.database_of(
+                access.source,
                 changes=changes,
-                creates=creates,
+                must_exist=not creates,
                 is_quiet=is_quiet,
+                instead=_INSTEAD,
             )
+
+            @contextmanager
+            def refusing_changes() -> Iterator[None]:
+                try:
+                    yield
+                except ReadOnly as error:
+                    raise local_database.refusal(settings, _INSTEAD) from error
+
+            stack.enter_context(refusing_changes())
+            read_only |= not (creates or local_database.is_named(settings))
+            return stack.enter_context(PlacementDirect(settings.conf, read_only=read_only))
     except ServiceNotInstalled as error:
         raise CommandFailed(
             "no service is named: set --url or BERTH_URL, and --token or OS_TOKEN. To open a "
@@ -326,36 +287,42 @@ def _with_file(access: Access, variables: Mapping[str, str]) -> Transport | None
     return own or of_service(service)
 
 
-def _database(
-    access: Access,
-    stack: ExitStack,
-    *,
-    read_only: bool,
-    changes: bool,
-    creates: bool,
-    is_quiet: bool,
-) -> Transport:
-    # Deferred: they import the whole service.
-    from berth.cli import local_database
-    from berth.direct import PlacementDirect, ReadOnly
+# --- client.yaml: the service that commands use if neither options nor variables name one ---------
+#
+#     url: https://berth.example.org:8778
+#     token_file: token
+#
+# It has the members of `service` in an agent's configuration. A relative path starts at the file.
 
-    settings = local_database.database_of(
-        access.source,
-        changes=changes,
-        must_exist=not creates,
-        is_quiet=is_quiet,
-        instead=_INSTEAD,
-    )
+#: The file of every user of a machine.
+_OF_MACHINE: Final = Path("/etc/berth/client.yaml")
 
-    @contextmanager
-    def refusing_changes() -> Iterator[None]:
-        try:
-            yield
-        except ReadOnly as error:
-            raise local_database.refusal(settings, _INSTEAD) from error
 
-    stack.enter_context(refusing_changes())
-    may_change = creates or local_database.is_named(settings)
-    return stack.enter_context(
-        PlacementDirect(settings.conf, read_only=read_only or not may_change)
-    )
+def find_client_file(variables: Mapping[str, str]) -> Path | None:
+    """The user's file, or else the machine's; None if there is neither.
+
+    Args:
+        variables: the environment.
+    """
+    folder = Path(variables.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    of_user = folder / "berth" / "client.yaml"
+    return next((path for path in (of_user, _OF_MACHINE) if path.is_file()), None)
+
+
+def read_client_file(path: Path) -> ServiceAccess:
+    """Read a file.
+
+    Raises:
+        BadConfiguration: with every fault.
+    """
+    # Deferred: most commands have no such file.
+    from berth.hosts.agent_config import ServiceAccess
+    from berth.hosts.validation import convert, load_yaml
+
+    body = load_yaml(path) or {}
+    if isinstance(body, dict):
+        # People, unlike agents, use the public endpoint of a catalogue.
+        body = {"interface": "public", **body}
+        if isinstance(token_file := body.get("token_file"), str) and token_file:
+            body["token_file"] = str(path.parent / Path(token_file).expanduser())
+    return convert(body, ServiceAccess, path)

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import click
 
-from berth.cli.deferred import importing
-from berth.cli.fleet.access import Access, accessing
+from berth.cli.deferred import work_in
+from berth.cli.fleet.access import Access
 from berth.cli.fleet.demo_fleet import HOSTS, demo_fleet
-from berth.cli.options import bind_option
+from berth.cli.options import accessing, bind_option, flag, option
 from berth.cli.output import say
 
 _HOSTS_MAX = 100_000
@@ -20,14 +20,13 @@ def demo() -> None:
 
 
 @demo.command()
-@click.option("--remove", is_flag=True, help="Delete the demo fleet.")
-@click.option(
-    "--hosts",
+@flag("--remove", "Delete the demo fleet.")
+@option(
+    "--hosts N",
+    "How many hosts; with --remove, of the fleet to delete.",
     default=HOSTS,
     show_default=True,
     type=click.IntRange(8, _HOSTS_MAX),
-    metavar="N",
-    help="How many hosts; with --remove, of the fleet to delete.",
 )
 @accessing
 def load(access: Access, remove: bool, hosts: int) -> None:
@@ -49,34 +48,28 @@ def load(access: Access, remove: bool, hosts: int) -> None:
             say(sentence)
 
 
-@demo.command()
-@click.option(
-    "--hosts",
+@demo.command("serve")
+@option(
+    "--hosts N",
+    "How many hosts.",
     default=2_000,
     show_default=True,
     # With two racks, and GPUs of both models.
     type=click.IntRange(16, _HOSTS_MAX),
-    metavar="N",
-    help="How many hosts.",
 )
-@click.option(
-    "--changes",
+@option(
+    "--changes N",
+    "How many changes a second; 0 for a fleet in which nothing happens.",
     default=10.0,
     show_default=True,
     type=click.FloatRange(0, 100),
-    metavar="N",
-    help="How many changes a second; 0 for a fleet in which nothing happens.",
 )
 @bind_option
-def serve(hosts: int, changes: float, bind: str) -> None:
+@work_in("fleet.demo_service")
+def serve_demo() -> None:
     """Serve a fleet in which something goes on, to look at its page.
 
     The service has a database of its own and no authentication. Virtual machines are placed and
     released, some with a lease; racks are drained; flavors are stored. Ctrl-C ends it, and nothing
     is left.
     """
-    # Deferred: `--help` does not need it.
-    with importing():
-        from berth.cli.fleet.demo_service import serve_demo
-
-    serve_demo(bind, hosts=hosts, changes=changes)

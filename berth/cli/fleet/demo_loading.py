@@ -10,8 +10,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from berth.cli.columns import counted
-from berth.cli.fleet.client import AGGREGATES, PERMISSIONS, path_of
-from berth.cli.fleet.refusals import Forbidden, InConflict, NoOwnApi, NotThere
+from berth.model.paths import AGGREGATES, PERMISSIONS, path_of
+from berth.model.refusals import Conflict, Forbidden, NoOwnApi, NotThere
 
 if TYPE_CHECKING:
     from berth.cli.fleet.client import Client
@@ -42,13 +42,11 @@ def load(client: Client, fleet: DemoFleet) -> str:
 
     Raises:
         Forbidden: the caller may not do all of it; nothing is written.
-        InConflict: it is there already, or a provider has the name of one of its providers.
+        Conflict: it is there already, or a provider has the name of one of its providers.
     """
     _check_rights(client)
     if _present(client, fleet):
-        raise InConflict(
-            "the demo fleet is there already: `berth demo load --remove` takes it away"
-        )
+        raise Conflict("the demo fleet is there already: `berth demo load --remove` takes it away")
     for trait in fleet.custom_traits:
         client.send("PUT", path_of("traits", trait))
     created = _create_all(client, fleet.providers)
@@ -79,7 +77,7 @@ def remove(client: Client, fleet: DemoFleet) -> str:
     """Remove whatever is there of the fleet, with every consumer on it; return a sentence.
 
     Raises:
-        InConflict: a consumer also has allocations of other providers.
+        Conflict: a consumer also has allocations of other providers.
     """
     present = _present(client, fleet)
     consumers = {
@@ -97,7 +95,7 @@ def remove(client: Client, fleet: DemoFleet) -> str:
         _at_once(lambda path: client.send("DELETE", path), doomed)
     for trait in fleet.custom_traits:
         # Other providers may have it, or nobody created it.
-        with suppress(InConflict, NotThere):
+        with suppress(Conflict, NotThere):
             client.send("DELETE", path_of("traits", trait))
     _label(client, {uuid: {} for uuid in fleet.labels})
     return f"removed {counted(len(present), 'provider')} and {counted(len(consumers), 'consumer')}"
@@ -191,12 +189,12 @@ def _refuse_others(client: Client, consumers: Iterable[str], providers: set[str]
     """Check that consumers have allocations of these providers only.
 
     Raises:
-        InConflict: one has others.
+        Conflict: one has others.
     """
     for uuid in sorted(consumers):
         allocations = client.read(path_of("allocations", uuid))["allocations"]
         if set(allocations) - providers:
-            raise InConflict(
+            raise Conflict(
                 f"consumer {uuid} has allocations of other providers too: `berth release` it first"
             )
 

@@ -3,23 +3,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from berth.cli.columns import counted, print_columns
-from berth.cli.fleet.access import Access, accessing
-from berth.cli.fleet.completing import flavor_names
-from berth.cli.fleet.named import put_named, replacing, send_each
-from berth.cli.fleet.requests_in_words import in_words
-from berth.cli.fleet.wanted import WantedRequest, wanting_request
+from berth.cli.columns import request_in_words
+from berth.cli.deferred import work_in
+from berth.cli.fleet.access import Access
+from berth.cli.fleet.nouns import Noun, add_delete, add_list, add_show, put_named, replacing
+from berth.cli.fleet.request_options import RequestOptions, takes_request, without_none
+from berth.cli.options import accessing, argument, flag, option
 from berth.cli.output import say, say_json
+from berth.model.paths import FLAVORS
 
-name_argument = click.argument("name", metavar="FLAVOR", shell_complete=flavor_names)
+if TYPE_CHECKING:
+    from berth.cli.fleet.references import Json
+
+_FLAVORS = Noun(
+    FLAVORS,
+    "FLAVOR",
+    "flavor",
+    columns={
+        "FLAVOR": lambda item: str(item["name"]),
+        "ASKS FOR": lambda item: request_in_words(item["request"]),
+        "DESCRIPTION": lambda item: item["description"] or "-",
+    },
+)
 
 #: The members of a flavor that `PUT` takes.
 _MEMBERS: Final = ("request", "expose", "description")
+
+
+def _print_flavor(shown: Json) -> None:
+    hidden = [] if shown["expose"] else ["not in metrics"]
+    description = ", ".join([shown["description"], *hidden])
+    say(": ".join(filter(None, (shown["name"], description))))
+    say_json(shown["request"])
 
 
 @click.group()
@@ -30,59 +49,21 @@ def flavor() -> None:
     """
 
 
-@flavor.command(name="list")
-@accessing
-def list_flavors(access: Access) -> None:
-    """List flavors with what they ask for."""
-    # Deferred: `--help` does not need it.
-    from berth.cli.fleet.client import FLAVORS, print_answer
-
-    with access.client() as client:
-        answer = client.get(FLAVORS)
-        if access.as_json:
-            print_answer(answer)
-            return
-        every = answer.json()["flavors"]
-        rows = [
-            [item["name"], in_words(item["request"]), item["description"] or "-"] for item in every
-        ]
-        if rows:
-            print_columns(("FLAVOR", "ASKS FOR", "DESCRIPTION"), rows)
-        say(counted(len(rows), "flavor"))
-
-
-@flavor.command()
-@name_argument
-@accessing
-def show(access: Access, name: str) -> None:
-    """Show a flavor with its whole request."""
-    # Deferred: `--help` does not need them.
-    from berth.cli.fleet.client import FLAVORS, print_answer
-    from berth.cli.fleet.suggestions import suggesting
-
-    with access.client() as client:
-        with suggesting(client, FLAVORS, name):
-            answer = client.get(_path(name))
-        if access.as_json:
-            print_answer(answer)
-            return
-        shown = answer.json()
-        hidden = [] if shown["expose"] else ["not in metrics"]
-        say(": ".join(filter(None, (name, ", ".join([shown["description"], *hidden])))))
-        say_json(shown["request"])
+add_list(flavor, _FLAVORS, "List flavors with what they ask for.")
+add_show(flavor, _FLAVORS, "Show a flavor with its whole request.", _print_flavor)
 
 
 @flavor.command(name="set")
-@name_argument
-@wanting_request
-@click.option("--description", metavar="TEXT", help="A description for people.")
+@_FLAVORS.argument()
+@takes_request
+@option("--description TEXT", "A description for people.")
 @click.option("--expose/--hide", default=None, help="Whether metrics may show its capacity.")
 @replacing
 @accessing
 def set_flavor(
     access: Access,
     name: str,
-    wanted: WantedRequest,
+    request: RequestOptions,
     description: str | None,
     expose: bool | None,
     replace: bool,
@@ -97,35 +78,26 @@ def set_flavor(
 
     It takes the options of `berth candidates`. A file may have the request, or a whole flavor.
     """
-    # Deferred: `--help` does not need it.
-    from berth.cli.fleet.client import print_answer
-
-    options = {"description": description, "expose": expose}
-    body = wanted.body() | {key: value for key, value in options.items() if value is not None}
+    body = request.body() | without_none(description=description, expose=expose)
     with access.client() as client:
         sent: dict[str, Any] = {key: body[key] for key in _MEMBERS if key in body}
-        answer, is_new = put_named(client, _path(name), sent, may_replace=replace)
-        if access.as_json:
-            print_answer(answer)
-        else:
-            done = "created" if is_new else "replaced"
-            say(f"{done} {name}: {in_words(answer.json()['request'])}")
+        answer, is_new = put_named(client, _FLAVORS.path_to(name), sent, may_replace=replace)
+        done = "created" if is_new else "replaced"
+        client.show(
+            answer, lambda shown: say(f"{done} {name}: {request_in_words(shown['request'])}")
+        )
 
 
-@flavor.command()
-@click.argument("names", metavar="FLAVOR...", nargs=-1, required=True, shell_complete=flavor_names)
-@accessing
-def delete(access: Access, names: Sequence[str]) -> None:
-    """Delete flavors."""
-    send_each(access, "DELETE", "berth/v1/flavors", names)
+add_delete(flavor, _FLAVORS, "Delete flavors.")
 
 
 @flavor.command(name="import")
-@click.argument("file", metavar="[FILE]", type=click.File(), default="-")
-@click.option("--replace", is_flag=True, help="Replace flavors that are not as nova has them.")
-@click.option("--dry-run", is_flag=True, help="Print what would change, and write nothing.")
+@argument("file", "[FILE]", type=click.File(), default="-")
+@flag("--replace", "Replace flavors that are not as nova has them.")
+@flag("--dry-run", "Print what would change, and write nothing.")
 @accessing
-def import_flavors(access: Access, file: TextIO, replace: bool, dry_run: bool) -> None:
+@work_in("fleet.nova_flavors")
+def import_flavors() -> None:
     """Create flavors as nova has them, and replace those that differ with --replace.
 
     \b
@@ -140,17 +112,3 @@ def import_flavors(access: Access, file: TextIO, replace: bool, dry_run: bool) -
 
     Exit codes: 0 every flavor is as nova has it; 11 some are not; 13 changes pending (--dry-run).
     """
-    # Deferred: `--help` does not need them.
-    from berth.cli.fleet.flavor_import import Import
-    from berth.cli.fleet.nova_flavors import read_flavors
-
-    every = read_flavors(file)
-    with access.client() as client:
-        Import(client, may_replace=replace, is_dry_run=dry_run).run(every)
-
-
-def _path(name: str) -> str:
-    # Deferred: `--help` does not need it.
-    from berth.cli.fleet.client import FLAVORS, path_of
-
-    return f"{FLAVORS}{path_of(name)}"

@@ -3,18 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from berth.cli.fleet.access import Access, accessing
-from berth.cli.fleet.completing import amounts, class_names
-from berth.cli.fleet.generations import generation_option
-from berth.cli.fleet.provider import provider_argument
+from berth.cli.columns import amount, print_fields
+from berth.cli.fleet.access import Access
+from berth.cli.fleet.nouns import generation_option, provider_argument
+from berth.cli.fleet.provider_trees import FIELDS, print_inventories
+from berth.cli.fleet.references import path_to_provider
+from berth.cli.options import accessing, argument, flag, match_of
+from berth.model.refusals import NotThere
 
 if TYPE_CHECKING:
     from berth.cli.fleet.client import Client
+    from berth.cli.fleet.references import Json
 
 
 @click.group()
@@ -27,45 +33,30 @@ def inventory() -> None:
 @accessing
 def list_inventories(access: Access, reference: str) -> None:
     """List everything that a provider offers, with what is used of it."""
-    # Deferred: `--help` does not need them.
-    from berth.cli.fleet.client import print_answer
-    from berth.cli.fleet.contents import print_inventories
-    from berth.cli.fleet.references import uuid_of
-
     with access.client() as client:
-        path = f"/resource_providers/{uuid_of(client, reference)}"
-        answer = client.get(f"{path}/inventories")
-        if access.as_json:
-            print_answer(answer)
-        else:
-            records = answer.json()["inventories"]
-            print_inventories(records, client.read(f"{path}/usages")["usages"])
+        path = path_to_provider(client, reference, "inventories")
+        answer = client.get(path)
+        client.show(answer, lambda body: _print(client, path, body))
 
 
 @inventory.command()
 @provider_argument
-@click.argument("resource_class", metavar="CLASS", shell_complete=class_names)
+@argument("resource_class", "CLASS")
 @accessing
 def show(access: Access, reference: str, resource_class: str) -> None:
     """Show the inventory of one resource class."""
-    # Deferred: `--help` does not need them.
-    from berth.cli.columns import amount, print_fields
-    from berth.cli.fleet.client import path_of, print_answer
-    from berth.cli.fleet.references import uuid_of
-
     with access.client() as client:
-        uuid = uuid_of(client, reference)
-        answer = client.get(path_of("resource_providers", uuid, "inventories", resource_class))
-        if access.as_json:
-            print_answer(answer)
-        else:
-            print_fields([(name, amount(value)) for name, value in answer.json().items()])
+        answer = client.get(path_to_provider(client, reference, "inventories", resource_class))
+        client.show(
+            answer,
+            lambda record: print_fields([(name, amount(value)) for name, value in record.items()]),
+        )
 
 
 @inventory.command(name="set")
 @provider_argument
-@click.argument("changes", metavar="CLASS=TOTAL...", nargs=-1, shell_complete=amounts)
-@click.option("--replace", is_flag=True, help="Remove the inventories that are not named.")
+@argument("changes", "CLASS=TOTAL...")
+@flag("--replace", "Remove the inventories that are not named.")
 @generation_option
 @accessing
 def set_inventories(
@@ -83,9 +74,6 @@ def set_inventories(
     \b
       berth inventory set cn7 VCPU=64 VCPU:allocation_ratio=4 MEMORY_MB=131072
     """
-    # Deferred: `--help` does not need it.
-    from berth.cli.fleet.inventory_changes import changed, parse_change
-
     parsed = [parse_change(text) for text in changes]
     if not parsed and not replace:
         raise click.UsageError("nothing to change: give CLASS=TOTAL, as in VCPU=64")
@@ -97,8 +85,8 @@ def set_inventories(
 
 @inventory.command()
 @provider_argument
-@click.argument("classes", metavar="CLASS...", nargs=-1, shell_complete=class_names)
-@click.option("--all", "every", is_flag=True, help="Delete the inventories of all classes.")
+@argument("classes", "CLASS...")
+@flag("--all", "Delete the inventories of all classes.", parameter="every")
 @generation_option
 @accessing
 def delete(
@@ -109,9 +97,6 @@ def delete(
     generation: int | None,
 ) -> None:
     """Delete inventories that nobody uses."""
-    # Deferred: `--help` does not need it.
-    from berth.cli.fleet.refusals import NotThere
-
     if bool(classes) == every:
         raise click.UsageError("name resource classes, or give --all")
     with access.client() as client:
@@ -128,10 +113,7 @@ def _inventories_of(
     client: Client, reference: str, generation: int | None
 ) -> tuple[str, dict[str, Any]]:
     """The path of a provider's inventories, and what is there, at a generation if one is given."""
-    # Deferred: `--help` does not need it.
-    from berth.cli.fleet.references import uuid_of
-
-    path = f"/resource_providers/{uuid_of(client, reference)}/inventories"
+    path = path_to_provider(client, reference, "inventories")
     present = client.read(path)
     if generation is not None:
         present["resource_provider_generation"] = generation
@@ -139,13 +121,66 @@ def _inventories_of(
 
 
 def _put(client: Client, path: str, body: object) -> None:
-    # Deferred: `--help` does not need them.
-    from berth.cli.fleet.client import print_answer
-    from berth.cli.fleet.contents import print_inventories
+    client.show(client.send("PUT", path, body), lambda sent: _print(client, path, sent))
 
-    answer = client.send("PUT", path, body)
-    if client.as_json:
-        print_answer(answer)
-    else:
-        usages = client.read(path.replace("/inventories", "/usages"))["usages"]
-        print_inventories(answer.json()["inventories"], usages)
+
+def _print(client: Client, path: str, body: Json) -> None:
+    """Print inventories, of the path at which they are, with what is used."""
+    usages = client.read(path.replace("/inventories", "/usages"))["usages"]
+    print_inventories(body["inventories"], usages)
+
+
+_CHANGE: Final = re.compile(
+    r"(?P<name>[A-Z0-9_]+)(:(?P<field>[a-z_]+))?=(?P<value>[0-9]+(\.[0-9]+)?)"
+)
+
+_TOTAL: Final = "total"
+#: The only field that is not an integer.
+_RATIO: Final = "allocation_ratio"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The new value of one field of an inventory."""
+
+    resource_class: str
+    field: str
+    value: float
+
+
+def parse_change(text: str) -> Change:
+    """The change that `CLASS=TOTAL` or `CLASS:FIELD=VALUE` asks for.
+
+    Raises:
+        UsageError: it is neither, or there is no such field.
+    """
+    match = match_of(
+        _CHANGE,
+        text,
+        "{} is neither CLASS=TOTAL nor CLASS:FIELD=VALUE, as in VCPU=64 or VCPU:reserved=2",
+    )
+    field = match["field"] or _TOTAL
+    if field not in (_TOTAL, *FIELDS):
+        raise click.UsageError(
+            f"{text}: an inventory has the fields {', '.join((_TOTAL, *FIELDS))}"
+        )
+    if field != _RATIO and "." in match["value"]:
+        raise click.UsageError(f"{text}: {field} is an integer")
+    return Change(
+        match["name"], field, float(match["value"]) if field == _RATIO else int(match["value"])
+    )
+
+
+def changed(records: Mapping[str, Json], changes: Iterable[Change]) -> dict[str, dict[str, Any]]:
+    """Inventories after changes; the service completes the fields of a new one.
+
+    Raises:
+        UsageError: a new inventory has no total.
+    """
+    after = {name: dict(record) for name, record in records.items()}
+    for change in changes:
+        after.setdefault(change.resource_class, {})[change.field] = change.value
+    for name, record in after.items():
+        if _TOTAL not in record:
+            raise click.UsageError(f"the provider has no inventory of {name}: give {name}=TOTAL")
+    return after

@@ -3,21 +3,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 
-from berth.cli.columns import amount, counted, print_columns, print_fields
-from berth.cli.fleet.access import Access, accessing
-from berth.cli.fleet.completing import amounts, provider_names, trait_names
+from berth.cli.columns import amount, counted, print_columns, print_fields, print_line
+from berth.cli.failure import CommandFailed, ExitCode
+from berth.cli.fleet.access import Access
+from berth.cli.fleet.labels import described, memberships
+from berth.cli.fleet.nouns import provider_argument
+from berth.cli.fleet.provider_trees import (
+    contents_of,
+    differences,
+    in_order,
+    print_inventories,
+    print_tree,
+)
+from berth.cli.fleet.references import find_provider, names_of, path_to_provider, uuid_of
+from berth.cli.fleet.refusals import did_you_mean, warn
+from berth.cli.fleet.request_options import without_none
+from berth.cli.options import accessing, amounts_of, argument, flag, option
 from berth.cli.output import say, say_json
+from berth.model.paths import tree_path
+from berth.model.refusals import Conflict
 
 if TYPE_CHECKING:
     from berth.cli.fleet.client import Client
     from berth.cli.fleet.references import Json
-
-provider_argument = click.argument("reference", metavar="PROVIDER", shell_complete=provider_names)
 
 
 @click.group()
@@ -26,34 +39,21 @@ def provider() -> None:
 
 
 @provider.command(name="list")
-@click.option("--name", metavar="NAME", help="Only the provider with this name.")
-@click.option(
-    "--in-tree",
-    metavar="PROVIDER",
-    shell_complete=provider_names,
-    help="Only the tree that contains this provider.",
+@option("--name NAME", "Only the provider with this name.")
+@option("--in-tree PROVIDER", "Only the tree that contains this provider.")
+@option(
+    "--resource CLASS=AMOUNT...",
+    "Only providers that could give this much now; may be repeated.",
+    parameter="resources",
 )
-@click.option(
-    "--resource",
-    "resources",
-    multiple=True,
-    metavar="CLASS=AMOUNT",
-    shell_complete=amounts,
-    help="Only providers that could give this much now; may be repeated.",
+@option(
+    "--required TRAITS...",
+    "Only providers with these traits: A,B means both, !A means not A, in:A,B means one of "
+    "them; may be repeated.",
 )
-@click.option(
-    "--required",
-    multiple=True,
-    metavar="TRAITS",
-    shell_complete=trait_names,
-    help="Only providers with these traits: A,B has both, !A has it not, in:A,B has one of them; "
-    "may be repeated.",
-)
-@click.option(
-    "--member-of",
-    multiple=True,
-    metavar="AGGREGATES",
-    help="Only providers in an aggregate, named by UUID, name or label: A, !A, in:A,B or !in:A,B; "
+@option(
+    "--member-of AGGREGATES...",
+    "Only providers in an aggregate, named by UUID, name or label: A, !A, in:A,B or !in:A,B; "
     "may be repeated.",
 )
 @accessing
@@ -66,21 +66,19 @@ def list_providers(
     member_of: Sequence[str],
 ) -> None:
     """List providers: all, or those that satisfy every option."""
-    # Deferred: `--help` does not need them.
-    from berth.cli.fleet.client import print_answer
-    from berth.cli.fleet.filters import provider_query
-    from berth.cli.fleet.suggestions import did_you_mean
-    from berth.cli.fleet.warned import warn
-
     with access.client() as client:
-        query = provider_query(client, name, in_tree, resources, required, member_of)
+        query = [] if name is None else [("name", name)]
+        if in_tree is not None:
+            query.append(("in_tree", str(find_provider(client, in_tree)["uuid"])))
+        if resources:
+            pairs = (f"{name}:{number}" for name, number in amounts_of(resources).items())
+            query.append(("resources", ",".join(pairs)))
+        query += [("required", traits) for traits in required]
+        query += [("member_of", text) for text in memberships(client.labels, member_of)]
         answer = client.get("/resource_providers", query)
         if name is not None and not answer.json()["resource_providers"]:
             warn(f"no provider is named {name}{did_you_mean(client, '/resource_providers', name)}")
-        if access.as_json:
-            print_answer(answer)
-        else:
-            _print_list(answer.json()["resource_providers"])
+        client.show(answer, lambda body: _print_list(body["resource_providers"]))
 
 
 def _print_list(providers: Sequence[Json]) -> None:
@@ -103,7 +101,7 @@ def kept(access: Access) -> None:
     The agent of the host removes them the day after. `berth provider delete` removes one now.
     """
     # Deferred: `--help` does not need it.
-    from berth.hosts.drivers.kept import KEPT_UNTIL, last_day
+    from berth.hosts.drivers.kept_settings import KEPT_UNTIL, last_day
 
     with access.client() as client:
         traits = client.get("/traits", [("name", f"startswith:{KEPT_UNTIL}")]).json()["traits"]
@@ -128,23 +126,12 @@ def kept(access: Access) -> None:
 @accessing
 def show(access: Access, reference: str) -> None:
     """Show a provider: its place in its tree, inventory, traits and aggregates."""
-    # Deferred: `--help` does not need them.
-    from berth.cli.fleet.client import print_answer
-    from berth.cli.fleet.references import uuid_of
-
     with access.client() as client:
-        answer = client.get(f"/resource_providers/{uuid_of(client, reference)}")
-        if access.as_json:
-            print_answer(answer)
-        else:
-            _print_provider(client, answer.json())
+        answer = client.get(path_to_provider(client, reference))
+        client.show(answer, lambda item: _print_provider(client, item))
 
 
 def _print_provider(client: Client, item: Json) -> None:
-    # Deferred: `--help` does not need them.
-    from berth.cli.fleet.contents import contents_of, print_inventories
-    from berth.cli.fleet.references import Labels, described, names_of
-
     contents = contents_of(client, item)
     above = [uuid for uuid in (item["parent_provider_uuid"], item["root_provider_uuid"]) if uuid]
     names = names_of(client, set(above))
@@ -156,7 +143,7 @@ def _print_provider(client: Client, item: Json) -> None:
             ("root", names[item["root_provider_uuid"]]),
             ("generation", amount(item["generation"])),
             ("traits", " ".join(contents.traits) or "-"),
-            ("aggregates", described(Labels(client), contents.aggregates) or "-"),
+            ("aggregates", described(client.labels, contents.aggregates) or "-"),
             ("consumers", amount(len(contents.consumers))),
         ]
     )
@@ -173,32 +160,19 @@ def tree(access: Access, reference: str) -> None:
 
     With --json, it prints the list of the tree's providers.
     """
-    # Deferred: `--help` does not need them.
-    from berth.cli.fleet.client import print_answer
-    from berth.cli.fleet.provider_trees import print_tree
-    from berth.cli.fleet.references import uuid_of
-
     with access.client() as client:
         uuid = uuid_of(client, reference)
         if access.as_json:
-            print_answer(client.get("/resource_providers", [("in_tree", uuid)]))
+            client.show(client.get("/resource_providers", [("in_tree", uuid)]))
         else:
             print_tree(client, uuid)
 
 
 @provider.command()
-@click.argument("file", metavar="FILE", type=click.File())
-@click.option(
-    "--remove-missing",
-    is_flag=True,
-    help="Also remove the providers of the tree that are not in the file.",
-)
-@click.option(
-    "--create-names",
-    is_flag=True,
-    help="Create the custom traits and resource classes that do not exist.",
-)
-@click.option("--dry-run", is_flag=True, help="Only print what would change.")
+@argument("file", "FILE", type=click.File())
+@flag("--remove-missing", "Also remove the providers of the tree that are not in the file.")
+@flag("--create-names", "Create the custom traits and resource classes that do not exist.")
+@flag("--dry-run", "Only print what would change.")
 @accessing
 def apply(
     access: Access, file: TextIO, remove_missing: bool, create_names: bool, dry_run: bool
@@ -220,10 +194,6 @@ def apply(
 
     Exit codes: 0 done; 13 the dry run found changes.
     """
-    # Deferred: `--help` does not need them.
-    from berth.cli.fleet.provider_files import read_wanted_tree
-    from berth.cli.fleet.tree_edits import send_tree
-
     reference, body = read_wanted_tree(file)
     body |= {"remove_missing": remove_missing, "create_names": create_names}
     with access.client() as client:
@@ -231,53 +201,29 @@ def apply(
 
 
 @provider.command()
-@click.argument("name", metavar="NAME")
-@click.option("--uuid", metavar="UUID", help="Its UUID.  [default: the service chooses one]")
-@click.option(
-    "--parent",
-    metavar="PROVIDER",
-    shell_complete=provider_names,
-    help="Create it below this provider.",
-)
+@argument("name", "NAME")
+@option("--uuid UUID", "Its UUID.  [default: the service chooses one]")
+@option("--parent PROVIDER", "Create it below this provider.")
 @accessing
 def create(access: Access, name: str, uuid: str | None, parent: str | None) -> None:
     """Create a provider, without inventory."""
-    # Deferred: `--help` does not need them.
-    from berth.cli.fleet.client import print_answer
-    from berth.cli.fleet.references import uuid_of
-
     with access.client() as client:
-        body = {"name": name}
-        if uuid is not None:
-            body["uuid"] = uuid
-        if parent is not None:
-            body["parent_provider_uuid"] = uuid_of(client, parent)
+        above = None if parent is None else uuid_of(client, parent)
+        body = without_none(name=name, uuid=uuid, parent_provider_uuid=above)
         answer = client.send("POST", "/resource_providers", body)
-        if access.as_json:
-            print_answer(answer)
-        else:
-            say(f"created {name} ({answer.json()['uuid']})")
+        client.show(answer, lambda item: say(f"created {name} ({item['uuid']})"))
 
 
 @provider.command(name="set")
 @provider_argument
-@click.option("--name", metavar="NAME", help="Rename it.")
-@click.option(
-    "--parent",
-    metavar="PROVIDER",
-    shell_complete=provider_names,
-    help="Move it, with everything below it, below this provider.",
-)
-@click.option("--no-parent", is_flag=True, help="Make it the root of a tree of its own.")
+@option("--name NAME", "Rename it.")
+@option("--parent PROVIDER", "Move it, with everything below it, below this provider.")
+@flag("--no-parent", "Make it the root of a tree of its own.")
 @accessing
 def set_provider(
     access: Access, reference: str, name: str | None, parent: str | None, no_parent: bool
 ) -> None:
     """Rename a provider, or move it in the tree."""
-    # Deferred: `--help` does not need them.
-    from berth.cli.fleet.client import print_answer
-    from berth.cli.fleet.references import find_provider, uuid_of
-
     if parent is not None and no_parent:
         raise click.UsageError("--parent and --no-parent exclude each other")
     if name is None and parent is None and not no_parent:
@@ -291,15 +237,12 @@ def set_provider(
         if parent is not None:
             body["parent_provider_uuid"] = uuid_of(client, parent)
         answer = client.send("PUT", f"/resource_providers/{item['uuid']}", body)
-        if access.as_json:
-            print_answer(answer)
-        else:
-            say(f"changed {body['name']}")
+        client.show(answer, lambda item: say(f"changed {item['name']}"))
 
 
 @provider.command()
 @provider_argument
-@click.option("--tree", "with_tree", is_flag=True, help="Also delete every provider below it.")
+@flag("--tree", "Also delete every provider below it.", parameter="with_tree")
 @accessing
 def delete(access: Access, reference: str, with_tree: bool) -> None:
     """Delete a provider, with its inventory, traits and memberships.
@@ -307,11 +250,140 @@ def delete(access: Access, reference: str, with_tree: bool) -> None:
     A provider that has allocations, or providers below it, cannot be deleted. The command then says
     which.
     """
-    # Deferred: `--help` does not need them.
-    from berth.cli.fleet.provider_deletion import delete_providers
-    from berth.cli.fleet.references import find_provider
-
     with access.client() as client:
         deleted = delete_providers(client, find_provider(client, reference), with_tree=with_tree)
         if not access.as_json:
             say(f"deleted {', '.join(deleted)}")
+
+
+def read_wanted_tree(file: TextIO) -> tuple[str, dict[str, Any]]:
+    """A provider of the tree in a file, and the body that makes the tree.
+
+    The root is preferred, because a tree that exists has it already.
+
+    Raises:
+        CommandFailed: the file has no providers, or is neither YAML nor JSON.
+    """
+    # Deferred: `--help` does not need them.
+    from berth.hosts.errors import BadConfiguration
+    from berth.hosts.validation import parse_yaml
+
+    try:
+        read = parse_yaml(file.read(), file.name)
+    except (BadConfiguration, UnicodeDecodeError) as error:
+        words = " ".join(str(error).split())
+        raise _unusable(file, f"is neither YAML nor JSON: {words}") from error
+    providers = read.get("providers") if isinstance(read, dict) else read
+    if not isinstance(providers, list) or not providers:
+        raise _unusable(file, "has no list of providers")
+    roots = [each for each in providers if isinstance(each, dict) and not each.get("parent")]
+    named = (each.get("uuid") or each.get("name") for each in [*roots[:1], *providers[:1]] if each)
+    reference = next((str(each) for each in named if each), None)
+    if reference is None:
+        raise _unusable(file, "has a provider without a uuid and a name")
+    return reference, {"providers": providers}
+
+
+def _unusable(file: TextIO, fault: str) -> CommandFailed:
+    return CommandFailed(f"{file.name} {fault}", ExitCode.USAGE)
+
+
+_MARKS: Final[Mapping[str, str]] = {"create": "+", "update": "~", "remove": "-"}
+
+
+def send_tree(client: Client, reference: str, body: Mapping[str, Any], *, dry_run: bool) -> None:
+    """Make a tree like a body, and print what changed; for a dry run only print.
+
+    Raises:
+        CommandFailed: the dry run found changes (PENDING).
+        Conflict: what would be removed is in use, or a provider of another tree has a name.
+    """
+    path = f"{tree_path(reference)}{'?dry_run=true' if dry_run else ''}"
+    answer = client.send("PUT", path, body)
+    client.show(answer, _print_edit)
+    if dry_run and answer.json()["changes"]:
+        raise CommandFailed("nothing was written", ExitCode.PENDING)
+
+
+def _print_edit(edit: Json) -> None:
+    for line in _lines(edit):
+        print_line(line)
+
+
+def _lines(edit: Json) -> Iterator[str]:
+    """What an edit changes, a line for each provider, and the sum."""
+    for kind, member in (
+        ("resource class", "created_resource_classes"),
+        ("trait", "created_traits"),
+    ):
+        for name in edit[member]:
+            yield f"+ {kind} {name}"
+    for change in edit["changes"]:
+        yield "  ".join([f"{_MARKS[change['change']]} {_name(change)}", *_words(change)])
+    yield f"{counted(len(edit['changes']), 'provider')} changed"
+
+
+def _name(change: Json) -> str:
+    before, after = change["before"] or {}, change["after"] or {}
+    was = before.get("name", change["name"])
+    return f"{was} -> {change['name']}" if after and was != change["name"] else str(was)
+
+
+def _words(change: Json) -> Iterator[str]:
+    """The members of a provider that become others; nothing of one that goes."""
+    if change["after"] is not None:
+        yield from differences(change["before"] or {}, change["after"])
+
+
+#: So many consumers or providers are named in a message.
+_NAMED_MAX: Final = 3
+
+
+def delete_providers(client: Client, provider: Json, *, with_tree: bool) -> list[str]:
+    """Delete a provider, or it and everything below it; return the names in that order.
+
+    Raises:
+        Conflict: something has allocations, or is below; the message says what.
+    """
+    doomed = _with_all_below(client, provider) if with_tree else [provider]
+    for item in doomed:
+        try:
+            client.send("DELETE", f"/resource_providers/{item['uuid']}")
+        except Conflict as error:
+            blocks = "; ".join(_what_blocks(client, item))
+            raise error.saying(f"{item['name']} was not deleted: {blocks or error}") from error
+    return [str(item["name"]) for item in doomed]
+
+
+def _with_all_below(client: Client, provider: Json) -> Sequence[Json]:
+    """A provider after everything below it."""
+    tree = client.read("/resource_providers", ("in_tree", provider["uuid"]))["resource_providers"]
+    above = {provider["uuid"]}
+    doomed = []
+    for item, _ in in_order(tree):
+        if item["uuid"] in above or item["parent_provider_uuid"] in above:
+            above.add(item["uuid"])
+            doomed.append(item)
+    return doomed[::-1]
+
+
+def _what_blocks(client: Client, provider: Json) -> Iterator[str]:
+    uuid = provider["uuid"]
+    tree = client.read("/resource_providers", ("in_tree", uuid))["resource_providers"]
+    children = sorted(item["name"] for item in tree if item["parent_provider_uuid"] == uuid)
+    if children:
+        yield (
+            f"{counted(len(children), 'provider is', 'providers are')} below it "
+            f"({_named(children)}): add --tree"
+        )
+    consumers = client.read(f"/resource_providers/{uuid}/allocations")["allocations"]
+    if consumers:
+        yield (
+            f"{counted(len(consumers), 'consumer has', 'consumers have')} allocations "
+            f"({_named(sorted(consumers))}): `berth release` them first"
+        )
+
+
+def _named(names: Sequence[str]) -> str:
+    more = [] if len(names) <= _NAMED_MAX else [f"{len(names) - _NAMED_MAX:,} more"]
+    return ", ".join([*names[:_NAMED_MAX], *more])

@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from berth.cli.columns import amount, counted, print_line
-from berth.cli.fleet.contents import Contents, capacity_of, contents_of
-from berth.cli.fleet.references import Labels, described
-from berth.cli.fleet.refusals import Forbidden, NoOwnApi, NotThere, ServiceRefused
+from berth.cli.columns import amount, counted, print_columns, print_line
+from berth.cli.fleet.labels import described
 from berth.cli.output import say
-from berth.client.client import tree_path
+from berth.model.paths import DRAINS, tree_path
+from berth.model.refusals import Forbidden, NoOwnApi, NotThere, Refused
 
 if TYPE_CHECKING:
     from berth.cli.fleet.client import Client
@@ -91,12 +91,9 @@ def in_order(providers: Sequence[Json]) -> Iterator[tuple[Json, int]]:
 
 def _drains_of(client: Client, reference: str) -> Mapping[str, Sequence[str]]:
     """By provider what the drains do that name it; nothing if the service does not say."""
-    # Deferred: `--help` does not need it.
-    from berth.cli.fleet.client import DRAINS
-
     try:
         listed = client.read(DRAINS, ("host", reference))["drains"]
-    except ServiceRefused:
+    except Refused:
         return {}
     words: dict[str, list[str]] = {}
     for item in listed:
@@ -118,5 +115,116 @@ def _sums(client: Client, tree: _Tree) -> str:
     aggregates = {uuid for contents in tree.contents.values() for uuid in contents.aggregates}
     parts = ["used/capacity", counted(len(tree.consumers), "consumer")]
     if aggregates:
-        parts.append(f"aggregates {described(Labels(client), aggregates)}")
+        parts.append(f"aggregates {described(client.labels, aggregates)}")
     return "; ".join(parts)
+
+
+#: The fields of an inventory besides its total, with the headings of their columns.
+FIELDS: Final[Mapping[str, str]] = {
+    "reserved": "RESERVED",
+    "allocation_ratio": "RATIO",
+    "min_unit": "MIN",
+    "max_unit": "MAX",
+    "step_size": "STEP",
+}
+
+#: The value of max_unit that limits nothing.
+_UNLIMITED: Final = 2**31 - 1
+
+_HEADS: Final = ("CLASS", "USED", "CAPACITY", "TOTAL", *FIELDS.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """A provider with everything that it has."""
+
+    provider: Json
+    #: Records by resource class.
+    inventories: Mapping[str, Json]
+    #: Used amounts by resource class.
+    usages: Mapping[str, int]
+    #: In alphabetical order.
+    traits: Sequence[str]
+    aggregates: Sequence[str]
+    consumers: frozenset[str]
+
+
+def contents_of(client: Client, provider: Json) -> Contents:
+    """Read what a provider has."""
+    path = f"/resource_providers/{provider['uuid']}"
+    return Contents(
+        provider,
+        dict(sorted(client.read(f"{path}/inventories")["inventories"].items())),
+        client.read(f"{path}/usages")["usages"],
+        sorted(client.read(f"{path}/traits")["traits"]),
+        client.read(f"{path}/aggregates")["aggregates"],
+        frozenset(client.read(f"{path}/allocations")["allocations"]),
+    )
+
+
+def capacity_of(record: Json) -> int:
+    """How much of an inventory can be allocated in all."""
+    ratio: float = record["allocation_ratio"]
+    usable: int = record["total"] - record["reserved"]
+    return math.floor(usable * ratio)
+
+
+def print_inventories(inventories: Mapping[str, Json], usages: Mapping[str, int]) -> None:
+    """Print a table with a row for each inventory."""
+    rows = [
+        [
+            name,
+            amount(usages.get(name, 0)),
+            amount(capacity_of(record)),
+            amount(record["total"]),
+            *(_field(record, field) for field in FIELDS),
+        ]
+        for name, record in sorted(inventories.items())
+    ]
+    print_columns(_HEADS, rows, right=_HEADS[1:])
+
+
+def _field(record: Json, name: str) -> str:
+    value = record[name]
+    return "-" if name == "max_unit" and value == _UNLIMITED else amount(value)
+
+
+#: The values of the fields of an inventory that say nothing.
+_DEFAULTS: Final = {
+    "reserved": 0,
+    "allocation_ratio": 1.0,
+    "min_unit": 1,
+    "max_unit": 2**31 - 1,
+    "step_size": 1,
+}
+
+
+def differences(before: Json, after: Json) -> Iterator[str]:
+    """The differences between two states of a provider, each a word or two.
+
+    Args:
+        before, after: `parent` (the name of one), `inventories`, `traits` and `aggregates`; what
+            both lack is the same.
+    """
+    if (parent := after.get("parent")) != before.get("parent"):
+        yield f"below {parent}" if parent else "below nothing"
+    stock, had = after.get("inventories", {}), before.get("inventories", {})
+    for name in sorted({*stock, *had}):
+        if name not in stock:
+            yield f"-{name}"
+        elif name not in had:
+            yield f"{name}={_record(stock[name])}"
+        elif stock[name] != had[name]:
+            yield f"{name}={_record(had[name])} -> {_record(stock[name])}"
+    for part, prefix in (("traits", ""), ("aggregates", "@")):
+        new, old = set(after.get(part, ())), set(before.get(part, ()))
+        yield from (f"+{prefix}{name}" for name in sorted(new - old))
+        yield from (f"-{prefix}{name}" for name in sorted(old - new))
+
+
+def _record(record: Json) -> str:
+    """An inventory's total, and the fields that are not as usual."""
+    fields = [
+        f"{name}:{amount(record[name])}" for name in FIELDS if record[name] != _DEFAULTS[name]
+    ]
+    return amount(record["total"]) + (f"({','.join(fields)})" if fields else "")

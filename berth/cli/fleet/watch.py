@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth watch`: what changes, as it changes. Source: spec/beyond.md 6.2 and 8."""
+"""`berth watch` and `berth dump`: what changes, as it changes, and the whole fleet.
+
+Source: spec/beyond.md 6.1, 6.2 and 8.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,23 @@ import json
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 
 from berth.cli.columns import amount
-from berth.cli.fleet.access import Access, accessing
-from berth.cli.fleet.differences import differences
+from berth.cli.fleet.access import Access
+from berth.cli.fleet.provider_trees import differences
+from berth.cli.options import accessing, option
 from berth.cli.output import say
 from berth.model.inventory import Inventory
+from berth.model.paths import FLEET
+from berth.model.printable import printable_json
 
 if TYPE_CHECKING:
     from berth.client import Change, Client
     from berth.client.replica import Provider
+
 
 #: Seconds that one request waits for a change.
 _WAIT_S: Final = 20
@@ -28,8 +35,8 @@ _PAUSE_S: Final = 2.0
 
 
 @click.command()
-@click.option("--after", metavar="REVISION", help="Print what has changed since, too; with --json.")
-@click.option("--count", metavar="N", type=click.IntRange(min=1), help="Stop after N changes.")
+@option("--after REVISION", "Print what has changed since, too; with --json.")
+@option("--count N", "Stop after N changes.", type=click.IntRange(min=1))
 @accessing
 def watch(access: Access, after: str | None, count: int | None) -> None:
     """Print what changes in the fleet, until you stop it.
@@ -48,12 +55,8 @@ def watch(access: Access, after: str | None, count: int | None) -> None:
     """
     if after is not None and not access.as_json:
         raise click.UsageError("--after needs --json: without it, amounts are compared")
-    # Deferred: `--help` does not need it.
-    from berth.cli.fleet.client import failing
-
-    with access.client() as client, failing():
-        asking = client.for_programs
-        lines = _events(asking, after) if access.as_json else _sentences(asking)
+    with access.client() as client:
+        lines = _events(client, after) if access.as_json else _sentences(client)
         for number, line in enumerate(lines, 1):
             say(line)
             if number == count:
@@ -166,3 +169,31 @@ def _capacity(inventory: Mapping[str, Any] | None) -> int:
     if inventory is None:
         return 0
     return Inventory(**inventory).capacity
+
+
+@click.command()
+@option(
+    "--include PARTS",
+    "What to print of each provider, separated by commas: inventories, usages, traits,"
+    " aggregates, drains, allocations.  [default: all but allocations]",
+)
+@click.option(
+    "--output",
+    type=click.File("w", lazy=True, atomic=True),
+    default="-",
+    help="Write to this file.  [default: stdout]",
+)
+@accessing
+def dump(access: Access, include: str | None, output: TextIO) -> None:
+    """Print the whole fleet as JSON lines, in one consistent state.
+
+    \b
+      berth dump --output fleet.jsonl
+      berth dump --include inventories,usages,allocations
+
+    The first line has the revision from which `berth watch --after` continues; the last has `end`.
+    """
+    with access.client() as client:
+        answer = client.get(FLEET, [] if include is None else [("include", include)])
+        client.lines(answer)
+        output.write(printable_json(answer.text))

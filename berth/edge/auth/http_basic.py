@@ -31,8 +31,7 @@ from typing import Final
 from wsgiref.types import WSGIEnvironment
 
 from berth.api.errors import Refused
-from berth.edge.auth.failed_attempts import Caller, source_of
-from berth.edge.auth.file_based import Gatekeeper, unavailable, unusable
+from berth.edge.auth.file_based import Caller, Gatekeeper, source_of, unavailable, unusable
 from berth.edge.auth.htpasswd import User, is_password, parse_users, unmatched_hash
 from berth.edge.auth.identity import Identity
 from berth.edge.auth.watched_file import CredentialsUnusable, WatchedFile

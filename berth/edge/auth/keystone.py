@@ -14,12 +14,11 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from oslo_config import cfg
 
-from berth.api.environ import STILL_VALID
+from berth.api.environ import MATCH, STILL_VALID
 from berth.api.errors import RETRY_AFTER_S, Refused
-from berth.api.paths import is_public, kind_of
+from berth.edge.auth.identity import KeystoneUnavailable
 from berth.edge.auth.tokens import utc_now
-from berth.edge.crash_guard import catch_crashes
-from berth.edge.in_front import refuse
+from berth.edge.layers import catch_crashes, refuse
 
 #: The environ keys of the middleware's results for both tokens, and of the system scope.
 _TOKENS = "keystone.token_auth"
@@ -36,15 +35,6 @@ _SHARED_S: Final = 2.0
 _REMEMBERED_MAX: Final = 10_000
 
 
-class KeystoneUnavailable(Exception):
-    """Keystone cannot say whether a token is valid."""
-
-    def __init__(self, reason: str, *, is_refusal: bool = False) -> None:
-        super().__init__(reason)
-        #: Keystone answers, but refuses to validate tokens until the configuration is changed.
-        self.is_refusal = is_refusal
-
-
 def keystone(application: WSGIApplication, conf: cfg.ConfigOpts) -> WSGIApplication:
     """Let keystonemiddleware validate tokens, everywhere but on the public paths.
 
@@ -59,7 +49,7 @@ def keystone(application: WSGIApplication, conf: cfg.ConfigOpts) -> WSGIApplicat
 
     def guarded(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         waiting.refuse_ended(environ)
-        if kind_of(environ).is_watch:
+        if environ[MATCH].kind.is_watch:
             environ[STILL_VALID] = waiting.checking(environ)
         try:
             return middleware(environ, start_response)
@@ -70,7 +60,7 @@ def keystone(application: WSGIApplication, conf: cfg.ConfigOpts) -> WSGIApplicat
     guarded_well = catch_crashes(guarded)
 
     def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        if is_public(environ):
+        if environ[MATCH].route.is_public:
             return application(environ, start_response)
         return guarded_well(environ, start_response)
 

@@ -24,7 +24,7 @@ from oslo_config import cfg
 
 from berth.config import ConfigurationError
 from berth.config.options import KEYSTONE_GROUP, register_keystone_opts
-from berth.edge.auth.keystone import KeystoneUnavailable
+from berth.edge.auth.identity import KeystoneUnavailable
 
 LOG = logging.getLogger(__name__)
 

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import functools
 import os
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from berth.api.environ import CLIENT_GONE
-from berth.api.paths import kind_of
+from berth.api.paths import match_of
 from berth.edge.server.slow_clients import SlowClients, WatchedBody
 
 if TYPE_CHECKING:
@@ -51,24 +50,45 @@ def for_granian(
         for name, value in leaked.items():
             if environ.get(name) == value:
                 del environ[name]
-        kind = kind_of(environ)
-        if kind.search_seconds is not None or kind.is_watch:
-            # No other request takes long enough for this to matter.
-            environ[CLIENT_GONE] = functools.partial(
-                slow_clients.has_gone, environ["REMOTE_ADDR"], time.monotonic()
-            )
-        body = None
-        if "CONTENT_LENGTH" in environ or "HTTP_TRANSFER_ENCODING" in environ:
-            body = slow_clients.watched(environ["wsgi.input"], environ["REMOTE_ADDR"])
-            environ["wsgi.input"] = body
-            start_response = _ending_unless_read(start_response, body, _announced(environ))
-        served = slow_clients.begin(environ.get("REMOTE_ADDR", ""), body)
+        request = slow_clients.begin(environ["REMOTE_ADDR"])
         try:
-            return application(environ, start_response)
-        finally:
-            slow_clients.end(served)
+            kind = match_of(environ).kind
+            if kind.search_seconds is not None or kind.is_watch:
+                # No other request takes long enough for this to matter.
+                environ[CLIENT_GONE] = functools.partial(
+                    slow_clients.has_gone, request.address, request.since
+                )
+            if "CONTENT_LENGTH" in environ or "HTTP_TRANSFER_ENCODING" in environ:
+                body = WatchedBody(environ["wsgi.input"], request, slow_clients)
+                environ["wsgi.input"] = body
+                start_response = _ending_unless_read(start_response, body, _announced(environ))
+            answer = application(environ, start_response)
+        except BaseException:
+            slow_clients.end(request)
+            raise
+        if type(answer) is not list:
+            request.is_streamed = True
+            return _Streamed(answer, functools.partial(slow_clients.end, request))
+        slow_clients.end(request)
+        return answer
 
     return faithful
+
+
+class _Streamed:
+    """An answer that is made in pieces; its request ends when the server closes it."""
+
+    def __init__(self, pieces: Iterable[bytes], end: Callable[[], None]) -> None:
+        self._pieces = pieces
+        self._end = end
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._pieces)
+
+    def close(self) -> None:
+        """End the request, and close the pieces if they can be closed."""
+        self._end()
+        getattr(self._pieces, "close", lambda: None)()
 
 
 def _announced(environ: WSGIEnvironment) -> int | None:

@@ -7,16 +7,17 @@ bytes transferred. Granian itself closes connections with slow headers and idle 
 
 A thread checks the connections once a second. It cuts off clients that leave a response unread. If
 a body is late, it shuts the reading half of the connection: that ends the read, and the client gets
-408. The server does not say which connection that is. It is one from the same address that is late
-by the kernel's counters, with nothing sent on it since its request arrived; and among those, the
-one whose request arrived when the wait began. It can be confused only with that of a complete
-request from the same address that has run for as long; that client loses its response.
+408. Granian does not say which connection that is. It is one from the same address that is late by
+the kernel's counters, with nothing sent on it since its request arrived; of several such
+connections, it is the one whose request arrived when the wait began. A connection that may carry a
+complete request that has been running for as long is left alone. Until that request is answered,
+the late body's connection may be left alone, too.
 
-Both deadlines begin when Granian accepts a connection. If it accepts no more for the moment, the
-next ones wait in the kernel's queue; so a few clients after another could keep others waiting for
-many times `seconds_max`. Therefore a connection on which no whole request has come ends at its
-deadline by the kernel's counters, which begin when the client connects: unless a whole request from
-the same address is running that may be its own.
+Both deadlines begin when Granian accepts a connection. While Granian accepts none, new connections
+wait in the kernel's queue, so slow clients that take turns could keep others waiting for many times
+`seconds_max`. Therefore a connection on which no whole request has come is cut off at its deadline
+by the kernel's counters, which begin when the client connects. The exception is a connection whose
+request may be a whole one from the same address that is running.
 
 When a client disconnects while its request runs, Granian closes the connection at once and lets
 the application continue. So a client has certainly gone when none of the connections from its
@@ -37,15 +38,16 @@ import threading
 import time
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from berth.edge.receiving import Stream
 from berth.edge.server.connections import Connection, Peer, connections_to, cut
 
 LOG = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 #: Bytes that extend a deadline by a second: an average of half a megabit per second.
 RATE: Final = 64 * 1024
@@ -68,28 +70,22 @@ _TICK_S: Final = 0.1
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-_WHEN = itemgetter(0)
-
 
 @dataclass(eq=False, slots=True)
-class Wait:
-    """A thread's wait for a body."""
-
-    address: str
-    #: When the wait began.
-    since: float
-    received: int = 0
-
-
-@dataclass(eq=False, slots=True)
-class Served:
+class Request:
     """A request that has reached the application."""
 
     address: str
     since: float
-    #: Its body; None if it has none.
-    wait: Wait | None
-    #: When it was answered, if it took long: its response may not have been sent yet.
+    #: Bytes of its body that have been read.
+    received: int = 0
+    #: Whether a thread waits for its body.
+    is_awaited: bool = False
+    #: When a part of its body was last read; 0 if none was.
+    read_at: float = 0.0
+    #: Whether its response is being sent, in pieces that are made meanwhile.
+    is_streamed: bool = False
+    #: When it was answered, if that took long, because its response may not have been sent yet.
     ended_at: float = math.inf
 
 
@@ -126,20 +122,17 @@ class Late(NamedTuple):
     silent: list[Connection]
 
 
-class Asking(NamedTuple):
-    """A connection whose client may be waiting for a response."""
-
-    #: The earliest possible time of the last send.
-    sent_from: float
-    #: The latest possible time of the last receive.
-    came_until: float
-
-
 class Look(NamedTuple):
-    """The result of a check of all connections."""
+    """A check of all connections.
+
+    Attributes:
+        begun, ended: each connection is as it was at some time between these.
+        asking: the connections whose client may be waiting for a response.
+    """
 
     begun: float
-    asking: Mapping[Address, Sequence[Asking]]
+    ended: float
+    asking: Mapping[Address, Sequence[Connection]]
 
 
 @dataclass
@@ -147,30 +140,26 @@ class SlowClients:
     """The deadlines of one worker's clients."""
 
     seconds_max: float
-    #: The bodies that threads are waiting for now.
-    waits: set[Wait] = field(default_factory=set, init=False)
     #: The requests that the application answers now.
-    served: set[Served] = field(default_factory=set, init=False)
+    requests: set[Request] = field(default_factory=set, init=False)
+    #: The same by address, as of the current check.
+    _running: dict[Address, list[Request]] = field(default_factory=dict, init=False)
     _seen: dict[Peer, Seen] = field(default_factory=dict, init=False)
     _last: Look | None = field(default=None, init=False)
 
-    def watched(self, stream: Stream, address: str) -> WatchedBody:
-        """Wrap a body so that reading it ends at its deadline."""
-        return WatchedBody(stream, Wait(address, time.monotonic()), self)
-
-    def begin(self, address: str, body: WatchedBody | None) -> Served:
+    def begin(self, address: str) -> Request:
         """Note that a request has reached the application."""
-        served = Served(address, time.monotonic(), None if body is None else body.wait)
-        self.served.add(served)
-        return served
+        request = Request(address, time.monotonic())
+        self.requests.add(request)
+        return request
 
-    def end(self, served: Served) -> None:
-        """Note that the application has answered a request."""
+    def end(self, request: Request) -> None:
+        """Note that a request has been answered."""
         now = time.monotonic()
-        if now - served.since < _LOOK_EACH_S:
-            self.served.discard(served)
+        if now - request.since < _LOOK_EACH_S:
+            self.requests.discard(request)
         else:
-            served.ended_at = now
+            request.ended_at = now
 
     def watch(self, port: int, connections_max: int) -> None:
         """Start checking the clients of a port, for as long as this process runs.
@@ -203,13 +192,8 @@ class SlowClients:
         Args:
             connections: all of them, each as it was at some time between `begun` and `ended`.
         """
-        asking: dict[Address, list[Asking]] = defaultdict(list)
-        for connection in connections:
-            if connection.came:
-                asking[_address(connection.peer[0])].append(
-                    Asking(begun - connection.sent_ago, ended - connection.came_ago)
-                )
-        self._last = Look(begun, asking)
+        some = ((connection.peer[0], connection) for connection in connections if connection.came)
+        self._last = Look(begun, ended, _by_address(some))
 
     def has_gone(self, address: str, since: float) -> bool:
         """Whether a client has certainly gone: no connection from its address can be one that
@@ -222,13 +206,16 @@ class SlowClients:
         if last is None or last.begun - since < _LOOK_EACH_S:
             return False
         return not any(
-            connection.came_until >= since - _CALLED_S_MAX
-            and connection.sent_from <= since + _TICK_S
+            last.ended - connection.came_ago >= since - _CALLED_S_MAX
+            and last.begun - connection.sent_ago <= since + _TICK_S
             for connection in last.asking.get(_address(address), ())
         )
 
     def late(self, connections: list[Connection], now: float) -> Late:
         """The connections to cut off; call it repeatedly, each time with all connections."""
+        ended = [each for each in list(self.requests) if each.ended_at < now - _CALLED_S_MAX]
+        self.requests.difference_update(ended)
+        self._running = _by_address((each.address, each) for each in list(self.requests))
         self._seen = {
             connection.peer: _see(connection, self._seen.get(connection.peer), now)
             for connection in connections
@@ -243,44 +230,69 @@ class SlowClients:
 
     def _owing(self, connections: list[Connection], now: float) -> Iterator[Connection]:
         """The connections whose bodies are late."""
-        waits = [wait for wait in list(self.waits) if self.is_over(wait.since, wait.received, now)]
-        if not waits:
+        waiting = [
+            (address, request)
+            for address, requests in self._running.items()
+            for request in requests
+            if request.is_awaited and self.is_over(request.since, request.received, now)
+        ]
+        if not waiting:
             return
-        asking: dict[Address, list[tuple[float, Connection]]] = defaultdict(list)
-        for connection in connections:
-            seen = self._seen[connection.peer]
-            if self.is_over(seen.asked_at, connection.came - seen.came_before, now):
-                asking[_address(connection.peer[0])].append((seen.asked_at, connection))
-        for some in asking.values():
-            some.sort(key=_WHEN)
-        # The same connections are cut off in whatever order the waits come.
-        for wait in waits:
-            if some := asking[_address(wait.address)]:
-                yield some.pop(_awaited_among(some, wait.since))[1]
+        late = _by_address(
+            (connection.peer[0], connection)
+            for connection in connections
+            if self._is_over(connection, now) and not self._may_be_whole(connection, now)
+        )
+        for some in late.values():
+            some.sort(key=self._asked_at)
+        # The order of the requests makes no difference to which connections are cut off.
+        for address, request in waiting:
+            if of_address := late.get(address):
+                # The last one that had arrived when the wait began, or the first one if none had,
+                # by the kernel's clock.
+                before = bisect_right(of_address, request.since + _TICK_S, key=self._asked_at)
+                yield of_address.pop(max(before - 1, 0))
+
+    def _may_be_whole(self, connection: Connection, now: float) -> bool:
+        """Whether a connection may carry a complete request that the application answers."""
+        seen, came_at = self._seen[connection.peer], now - connection.came_ago
+        begun = seen.asked_at if seen.is_asking else came_at
+        # The first check that sees a connection may come that long after its request.
+        return any(
+            begun - _LOOK_EACH_S - _TICK_S <= request.since <= begun + _CALLED_S_MAX
+            for request in self._served(connection, now)
+        )
+
+    def _served(self, connection: Connection, now: float) -> Iterator[Request]:
+        """The complete requests from a connection's address that may end with its last bytes."""
+        came_at, is_asking = now - connection.came_ago, self._seen[connection.peer].is_asking
+        has_begun = (connection.taken > 0 or connection.is_owed) and not is_asking
+        for request in self._running.get(_address(connection.peer[0]), ()):
+            is_later = max(request.since, request.read_at) >= came_at - _TICK_S
+            is_unlike = request.is_awaited or (request.is_streamed and not has_begun)
+            if is_later and not is_unlike:
+                yield request
+
+    def _asked_at(self, connection: Connection) -> float:
+        return self._seen[connection.peer].asked_at
+
+    def _is_over(self, connection: Connection, now: float, margin: float = 0.0) -> bool:
+        """Whether the deadline of a connection's request has passed, by the kernel's counters."""
+        seen = self._seen[connection.peer]
+        return self.is_over(seen.asked_at + margin, connection.came - seen.came_before, now)
 
     def _silent(self, connections: list[Connection], now: float) -> Iterator[Connection]:
-        """The connections on which no whole request has come in time; a margin leaves those whose
-        body is awaited to `_owing`, and those that Granian accepted in time to Granian."""
-        self.served.difference_update(
-            [served for served in list(self.served) if served.ended_at < now - _CALLED_S_MAX]
-        )
-        for connection in connections:
-            seen = self._seen[connection.peer]
-            begun, progress = seen.asked_at + _CALLED_S_MAX, connection.came - seen.came_before
-            if connection.taken or connection.is_owed or not self.is_over(begun, progress, now):
-                continue
-            is_new = now - seen.first_at < _CALLED_S_MAX
-            if not (connection.came and (is_new or self._may_be_served(connection, now))):
-                yield connection
+        """The connections on which no whole request has come in time.
 
-    def _may_be_served(self, connection: Connection, now: float) -> bool:
-        """Whether a whole request that the application answers may have come on a connection."""
-        came_at, address = now - connection.came_ago, _address(connection.peer[0])
-        return any(
-            served.since >= came_at - _TICK_S and _address(served.address) == address
-            for served in list(self.served)
-            if served.wait not in self.waits
-        )
+        A margin leaves those whose body is awaited to `_owing`, and those that Granian accepted in
+        time to Granian.
+        """
+        for connection in connections:
+            is_answered = connection.taken or connection.is_owed
+            if not is_answered and self._is_over(connection, now, margin=_CALLED_S_MAX):
+                is_new = now - self._seen[connection.peer].first_at < _CALLED_S_MAX
+                if not (connection.came and (is_new or any(self._served(connection, now)))):
+                    yield connection
 
     def _lies_untaken(self, connection: Connection, now: float) -> bool:
         seen = self._seen[connection.peer]
@@ -296,15 +308,15 @@ class SlowClients:
 class WatchedBody:
     """`wsgi.input` of a request, watched while a thread waits for it."""
 
-    def __init__(self, stream: Stream, wait: Wait, slow_clients: SlowClients) -> None:
+    def __init__(self, stream: Stream, request: Request, slow_clients: SlowClients) -> None:
         self._stream = stream
-        self.wait: Final = wait
+        self._request = request
         self._slow_clients = slow_clients
         self._has_ended = False
 
     def is_read(self, announced: int | None) -> bool:
         """Whether, as far as is known, all of it has been read."""
-        return self._has_ended or (announced is not None and self.wait.received >= announced)
+        return self._has_ended or (announced is not None and self._request.received >= announced)
 
     def read(self, size: int, /) -> bytes:
         """Read `size` bytes, or fewer at the end of the body.
@@ -312,19 +324,17 @@ class WatchedBody:
         Raises:
             TimeoutError: it ended after its deadline, because the client was cut off.
         """
-        wait = self.wait
-        waits = self._slow_clients.waits
-        waits.add(wait)
+        request = self._request
+        request.is_awaited = True
         try:
             piece = self._stream.read(size)
         finally:
-            waits.discard(wait)
-        wait.received += len(piece)
+            request.is_awaited = False
+        request.read_at = now = time.monotonic()
+        request.received += len(piece)
         self._has_ended = len(piece) < size
-        if len(piece) < size and self._slow_clients.is_over(
-            wait.since, wait.received, time.monotonic()
-        ):
-            raise TimeoutError(f"{wait.received} bytes came before the deadline")
+        if self._has_ended and self._slow_clients.is_over(request.since, request.received, now):
+            raise TimeoutError(f"{request.received} bytes came before the deadline")
         return piece
 
 
@@ -401,10 +411,8 @@ def _address(host: str) -> Address:
     return ipaddress.ip_address(host.partition("%")[0])
 
 
-def _awaited_among(asking: list[tuple[float, Connection]], moment: float) -> int:
-    """The index, in a sorted list, of the request whose body has been awaited since a moment.
-
-    That is the last one that had arrived by then, or the first one if none had, by the kernel's
-    clock.
-    """
-    return max(bisect_right(asking, moment + _TICK_S, key=_WHEN) - 1, 0)
+def _by_address(some: Iterable[tuple[str, T]]) -> dict[Address, list[T]]:
+    groups: dict[Address, list[T]] = defaultdict(list)
+    for host, each in some:
+        groups[_address(host)].append(each)
+    return groups

@@ -13,15 +13,13 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Final, Protocol, runtime_checkable
 
-from berth.hosts.drivers.kept import Drained, Keeping
+from berth.hosts.drivers.kept_settings import Drained, Keeping
 from berth.hosts.errors import BadConfiguration, ComputeError, DriverFailed
 from berth.hosts.plan import Allocations
 from berth.hosts.provider_tree import ProviderTree
 from berth.hosts.tracker import Driver
 
 GROUP: Final = "berth.hosts.drivers"
-#: The group's former name, under which other packages may register drivers for one more release.
-FORMER_GROUP: Final = "berth.compute.drivers"
 
 #: The drivers of berth that need the extra `berthd[NAME]`.
 _EXTRAS: Final = ("libvirt",)
@@ -101,8 +99,7 @@ def driver_names() -> list[str]:
 
 def _installed() -> dict[str, EntryPoint]:
     """The entry points of all drivers, by name."""
-    groups = (FORMER_GROUP, GROUP)
-    return {point.name: point for group in groups for point in entry_points(group=group)}
+    return {point.name: point for point in entry_points(group=GROUP)}
 
 
 def load_driver(
@@ -123,7 +120,12 @@ def load_driver(
     """
     entry_point = _installed().get(name)
     if entry_point is None:
-        raise BadConfiguration([f"Unknown driver {name!r}; the installed ones are {_listed()}"])
+        raise BadConfiguration(
+            [
+                f"Unknown driver {name!r}; the installed ones are "
+                f"{', '.join(driver_names()) or 'none'}"
+            ]
+        )
     try:
         factory: Factory = entry_point.load()
     except ImportError as error:
@@ -155,7 +157,3 @@ def load_driver(
 
 def _worded(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
-
-
-def _listed() -> str:
-    return ", ".join(driver_names()) or "none"

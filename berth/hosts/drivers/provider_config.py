@@ -28,17 +28,14 @@ from typing import Final, Self
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
-from berth.hosts.drivers.kept import last_day
-from berth.hosts.drivers.owned import (
+from berth.hosts.drivers.kept_settings import last_day
+from berth.hosts.drivers.ownership import (
     OWNER_TRAIT,
     STATIC_OWNER_TRAIT,
     OwnedFile,
     Parts,
-    owned_after,
-    parts_of,
-    take_from,
+    give,
 )
-from berth.hosts.drivers.watched import Watched
 from berth.hosts.errors import BadConfiguration
 from berth.hosts.fields import (
     CustomName,
@@ -46,6 +43,7 @@ from berth.hosts.fields import (
     Record,
     UUIDText,
 )
+from berth.hosts.files import Watched
 from berth.hosts.plan import Allocations
 from berth.hosts.provider_tree import ProviderData, ProviderTree
 from berth.hosts.provider_tree import Record as ProviderRecord
@@ -162,9 +160,9 @@ class Addition:
     traits: frozenset[str]
 
     @property
-    def parts(self) -> Parts:
-        """The parts that are added."""
-        return Parts(frozenset(self.inventories), self.traits)
+    def is_empty(self) -> bool:
+        """Whether it adds nothing."""
+        return not (self.inventories or self.traits)
 
     def __str__(self) -> str:
         return f"{self.path}, {self.at} ({self.provider})"
@@ -199,8 +197,7 @@ class ProviderConfig:
 
         Raises:
             BadConfiguration: the files are invalid, two entries are about one provider, or a
-                provider
-                already has an added class from elsewhere. Nothing is edited then.
+                provider already has an added class from elsewhere. Nothing is edited then.
         """
         additions = self._by_provider(self._files.value(), tree, nodename)
         root = tree.data(nodename).uuid
@@ -216,10 +213,11 @@ class ProviderConfig:
         owned = {}
         with tree.transaction():
             for uuid in uuids:
-                if uuid in additions or uuid in noted:
-                    owned[uuid] = _apply_to(
-                        tree, uuid, additions.get(uuid), noted.get(uuid, Parts())
-                    )
+                own = noted.get(uuid, Parts())
+                if addition := additions.get(uuid):
+                    owned[uuid] = give(tree, uuid, addition.inventories, addition.traits, own=own)
+                elif own:
+                    owned[uuid] = give(tree, uuid, {}, own=own)
             self._owned.write(root, owned)
 
     def _by_provider(
@@ -278,7 +276,7 @@ def _clashes(addition: Addition, data: ProviderData, own: Parts) -> Iterator[str
     """
     for name, record in addition.inventories.items():
         current = data.inventory.get(name)
-        if current is not None and name not in own.classes and not _agrees(current, record):
+        if current is not None and ("classes", name) not in own and not _agrees(current, record):
             yield (
                 f"{addition}: {data.name} already has {name} from elsewhere "
                 f"(total {current.get('total')}); remove the class from the file, or from the "
@@ -288,21 +286,6 @@ def _clashes(addition: Addition, data: ProviderData, own: Parts) -> Iterator[str
 
 def _agrees(current: ProviderRecord, record: Mapping[str, int | float]) -> bool:
     return all(record.get(name) == value for name, value in current.items())
-
-
-def _apply_to(tree: ProviderTree, uuid: str, addition: Addition | None, noted: Parts) -> Parts:
-    """Apply the additions to one provider and remove former ones; return what is recorded
-    afterwards.
-    """
-    current = parts_of(tree.data(uuid))
-    wanted = Parts() if addition is None else addition.parts
-    own = noted | Parts(wanted.classes & current.classes)
-    take_from(tree, uuid, own - wanted)
-    if addition is not None:
-        left = tree.data(uuid).inventory
-        tree.update_inventory(uuid, {**left, **addition.inventories})
-        tree.add_traits(uuid, *addition.traits)
-    return owned_after(own, wanted=wanted, present=current)
 
 
 # --- Reading the files ----------------------------------------------------------------------------
@@ -328,7 +311,7 @@ def read_additions(files: Sequence[Path]) -> tuple[Addition, ...]:
         except BadConfiguration as error:
             faults += error.faults
     # As in nova, an entry that adds nothing may name a provider that another entry is about.
-    adding = tuple(addition for addition in additions if addition.parts)
+    adding = tuple(addition for addition in additions if not addition.is_empty)
     first_of: dict[str, Addition] = {}
     for addition in adding:
         first = first_of.setdefault(addition.provider, addition)
@@ -337,7 +320,7 @@ def read_additions(files: Sequence[Path]) -> tuple[Addition, ...]:
     if faults:
         raise BadConfiguration(faults)
     for addition in additions:
-        if not addition.parts:
+        if addition.is_empty:
             LOG.warning("%s adds nothing and is ignored", addition)
     return adding
 

@@ -15,9 +15,8 @@
 `$NODE` stands for the node's name, also as a part of a name, since names are unique in a service.
 What you delete from the file is removed from the service. The driver marks its children with a
 trait of its own, CUSTOM_OWNER_BERTH_STATIC, so that another driver may report on the same node.
-What
-it adds to other providers (the node, or other agents' children in the file) is recorded in a file,
-so that it removes exactly that.
+What it adds to other providers (the node, or other agents' children in the file) is recorded in a
+file, so that it removes exactly that.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 from uuid import UUID, uuid5
@@ -33,18 +32,19 @@ from uuid import UUID, uuid5
 from msgspec import Meta, Struct, field
 from msgspec.structs import asdict
 
-from berth.hosts.drivers.hosts.moving import Move as Moved
-from berth.hosts.drivers.hosts.moving import Target, allocated_on, move_allocations
-from berth.hosts.drivers.kept import KEEP_DAYS, Keeping, end_traits
-from berth.hosts.drivers.owned import (
+from berth.hosts.drivers.host_model.moving import Move as Moved
+from berth.hosts.drivers.host_model.moving import Target, allocated_on, move_allocations
+from berth.hosts.drivers.kept_settings import KEEP_DAYS, Keeping, end_traits
+from berth.hosts.drivers.ownership import (
     STATIC_OWNER_TRAIT,
     OwnedFile,
     Parts,
-    owned_after,
+    classes_in,
+    give,
+    names_of,
     parts_of,
     take_from,
 )
-from berth.hosts.drivers.watched import Watched
 from berth.hosts.errors import BadConfiguration, ReshapeNeeded
 from berth.hosts.fields import (
     AbsolutePath,
@@ -56,6 +56,7 @@ from berth.hosts.fields import (
     UUIDText,
     refuse_duplicates,
 )
+from berth.hosts.files import Watched
 from berth.hosts.plan import Allocations
 from berth.hosts.provider_tree import ProviderTree
 from berth.hosts.validation import convert, fault_text, load_yaml
@@ -82,33 +83,35 @@ class Declared:
     key: str
     #: None: its present UUID, or one that is derived from `key`.
     uuid: str | None
-    #: Complete records, by resource class.
-    inventories: Mapping[str, Mapping[str, int | float]]
-    traits: frozenset[str]
-    aggregates: frozenset[str]
-
-    @property
-    def parts(self) -> Parts:
-        """The parts that it should have."""
-        return Parts(frozenset(self.inventories), self.traits, self.aggregates)
+    contents: _Contents
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True, forbid_unknown_fields=True):
     """A resource class whose inventory and allocations move from one provider to others."""
 
-    resource_class: str
-    source: str
-    targets: tuple[str, ...]
+    resource_class: ClassName = field(name="class")
+    source: ProviderName = field(name="from")
+    targets: Annotated[tuple[ProviderName, ...], Meta(min_length=1)] = field(name="to")
 
 
-@dataclass(frozen=True, slots=True)
 class Declaration:
-    """The content of a file: the node first, parents before their children."""
+    """The content of a file for one node: that node first, parents before their children."""
 
-    path: Path
-    providers: tuple[Declared, ...]
-    moves: tuple[Move, ...] = ()
+    def __init__(self, path: Path, file: _File, node: str = NODE) -> None:
+        self.path = path
+        self._file = file
+        self.providers = (
+            Declared(node, None, NODE, None, file),
+            *_declared_below(file, node, node),
+        )
+        self.moves = [
+            Move(
+                move.resource_class,
+                move.source.replace(NODE, node),
+                tuple(target.replace(NODE, node) for target in move.targets),
+            )
+            for move in file.moves or ()
+        ]
 
     def on(self, node: str) -> Declaration:
         """The declaration for one node, with its name in place of `$NODE`.
@@ -116,24 +119,20 @@ class Declaration:
         Raises:
             BadConfiguration: two providers have the same name then.
         """
-
-        def named(name: str) -> str:
-            return name.replace(NODE, node)
-
-        made = tuple(
-            replace(entry, name=named(entry.name), parent=entry.parent and named(entry.parent))
-            for entry in self.providers
-        )
-        names = [entry.name for entry in made]
+        made = Declaration(self.path, self._file, node)
+        names = [entry.name for entry in made.providers]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise BadConfiguration(
                 [f"{self.path}: on {node} several providers have the name {twice[0]}"]
             )
-        moves = tuple(
-            Move(entry.resource_class, named(entry.source), tuple(map(named, entry.targets)))
-            for entry in self.moves
-        )
-        return Declaration(self.path, made, moves)
+        return made
+
+
+def _declared_below(contents: _Contents, parent: str, node: str) -> Iterator[Declared]:
+    for child in contents.children or ():
+        name = child.name.replace(NODE, node)
+        yield Declared(name, parent, child.name, child.uuid, child)
+        yield from _declared_below(child, name, node)
 
 
 class _Contents(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -154,14 +153,8 @@ class _Child(_Contents):
     uuid: UUIDText | None = None
 
 
-class _Move(Struct, forbid_unknown_fields=True):
-    resource_class: ClassName = field(name="class")
-    source: ProviderName = field(name="from")
-    targets: Annotated[list[ProviderName], Meta(min_length=1)] = field(name="to")
-
-
 class _File(_Contents):
-    moves: list[_Move] | None = None
+    moves: list[Move] | None = None
 
 
 class _Options(Struct, forbid_unknown_fields=True):
@@ -178,7 +171,7 @@ def make_driver(options: Mapping[str, object]) -> StaticDriver:
         BadConfiguration: with every fault of the options.
     """
     checked = convert(options, _Options, "driver static", at="options")
-    return StaticDriver(checked.file, checked.state, Keeping(checked.keep_days))
+    return StaticDriver(checked.file, checked.state, checked.keep_days)
 
 
 class StaticDriver:
@@ -187,13 +180,12 @@ class StaticDriver:
     Args:
         path: the file; checked in every pass.
         owned: the file that records what was added to providers that the driver did not create;
-            None:
-            in the default state directory, or where `note_in` says.
-        keeping: how long what was set on a child is kept while it is not in the file.
+            None: in the default state directory, or where `note_in` says.
+        keep_days: how long what was set on a child is kept while it is not in the file.
     """
 
-    def __init__(self, path: Path, owned: Path | None, keeping: Keeping | None = None) -> None:
-        self.keeping = keeping or Keeping()
+    def __init__(self, path: Path, owned: Path | None, keep_days: int = KEEP_DAYS) -> None:
+        self.keeping = Keeping(keep_days)
         self._file = Watched(lambda: [path], lambda _: read_declaration(path))
         self._is_placed = owned is not None
         self._owned = OwnedFile(owned or _STATE_DIR / _STATE)
@@ -243,36 +235,29 @@ class StaticDriver:
         noted = self._owned.read(root)
         owned = {}
         for provider in wanted.providers:
-            data = tree.data(uuids[provider.name])
-            current, own = parts_of(data), noted.get(data.uuid, Parts())
-            is_own_child = STATIC_OWNER_TRAIT in data.traits and provider.parent is not None
-            # The driver owns the classes that the file names, even if another client added them
-            # first.
-            own |= Parts(
-                current.classes if is_own_child else provider.parts.classes & current.classes
-            )
-            owned[data.uuid] = owned_after(own, wanted=provider.parts, present=current)
-            take_from(tree, data.uuid, own - provider.parts)
-            left = tree.data(data.uuid).inventory
-            tree.update_inventory(data.uuid, {**left, **provider.inventories})
+            data, contents = tree.data(uuids[provider.name]), provider.contents
+            own = noted.get(data.uuid, Parts())
+            if STATIC_OWNER_TRAIT in data.traits and provider.parent is not None:
+                own |= classes_in(data.inventory)
             tree.remove_traits(data.uuid, *end_traits(data.traits))
-            tree.add_traits(data.uuid, *provider.traits)
-            tree.add_aggregates(data.uuid, *provider.aggregates)
-        self._take_back(noted, owned, tree, root)
-        self._owned.write(root, owned)
-
-    @staticmethod
-    def _take_back(
-        noted: Mapping[str, Parts], owned: dict[str, Parts], tree: ProviderTree, root: str
-    ) -> None:
-        """Remove additions from other agents' children that are no longer in the file."""
+            owned[data.uuid] = give(
+                tree,
+                data.uuid,
+                {name: asdict(record) for name, record in (contents.inventories or {}).items()},
+                contents.traits or (),
+                contents.aggregates or (),
+                own=own,
+            )
         for uuid in tree.get_provider_uuids(root):
-            own = noted.get(uuid, Parts())
-            data = tree.data(uuid)
-            if uuid not in owned and own:
-                if STATIC_OWNER_TRAIT not in data.traits:
-                    take_from(tree, uuid, own)
-                owned[uuid] = own & parts_of(data)
+            if uuid not in owned and (own := noted.get(uuid, Parts())):
+                is_own_child = STATIC_OWNER_TRAIT in tree.data(uuid).traits
+                # Its own children that left the file are removed later.
+                owned[uuid] = (
+                    own & parts_of(tree.data(uuid))
+                    if is_own_child
+                    else give(tree, uuid, {}, own=own)
+                )
+        self._owned.write(root, owned)
 
     def _drop_others(
         self,
@@ -294,7 +279,7 @@ class StaticDriver:
             ]
             in_use = {name for name in data.inventory if self._is_held(uuid, name, allocations)}
             own = self._owned.read(tree.get_root_uuid(nodename)).get(uuid, Parts())
-            reported = own.traits | own.aggregates | {STATIC_OWNER_TRAIT}
+            reported = names_of(own, "traits", "aggregates") | {STATIC_OWNER_TRAIT}
             if not below and not in_use:
                 # The file's amounts are complete: nothing that is set there lasts.
                 bare = data._replace(inventory={})
@@ -384,7 +369,7 @@ def _carry_out(move: Move, tree: ProviderTree, allocations: Allocations) -> None
         for place, data in enumerate(map(tree.data, move.targets))
     )
     move_allocations(allocations, [Moved(name, (source,), targets)], lambda consumer: None)
-    take_from(tree, source, Parts(frozenset({name})))
+    take_from(tree, source, classes_in([name]))
 
 
 # --- Reading the file -----------------------------------------------------------------------------
@@ -401,34 +386,12 @@ def read_declaration(path: Path) -> Declaration:
         # Another program may be writing the file at this moment.
         raise BadConfiguration([f"{path} is empty; to declare no provider, write {{}}"])
     file = convert(body, _File, path)
-    providers = (_declared(file, NODE, None), *_declared_below(file, NODE))
-    faults = [*_duplicates(providers), *_faults_of_moves(file.moves or (), providers)]
+    declaration = Declaration(path, file)
+    providers = declaration.providers
+    faults = [*_duplicates(providers), *_faults_of_moves(declaration.moves, providers)]
     if faults:
         raise BadConfiguration([fault_text(path, *fault) for fault in faults])
-    moves = tuple(
-        Move(move.resource_class, move.source, tuple(move.targets)) for move in file.moves or ()
-    )
-    return Declaration(path, providers, moves)
-
-
-def _declared_below(contents: _Contents, parent: str) -> Iterator[Declared]:
-    for child in contents.children or ():
-        yield _declared(child, child.name, parent, child.uuid)
-        yield from _declared_below(child, child.name)
-
-
-def _declared(
-    contents: _Contents, name: str, parent: str | None, uuid: str | None = None
-) -> Declared:
-    return Declared(
-        name,
-        parent,
-        name,
-        uuid,
-        inventories={name: asdict(record) for name, record in (contents.inventories or {}).items()},
-        traits=frozenset(contents.traits or ()),
-        aggregates=frozenset(contents.aggregates or ()),
-    )
+    return declaration
 
 
 def _duplicates(providers: Sequence[Declared]) -> Iterator[tuple[str, str]]:
@@ -440,18 +403,18 @@ def _duplicates(providers: Sequence[Declared]) -> Iterator[tuple[str, str]]:
 
 
 def _faults_of_moves(
-    moves: Sequence[_Move], providers: Sequence[Declared]
+    moves: Sequence[Move], providers: Sequence[Declared]
 ) -> Iterator[tuple[str, str]]:
     by_name = {provider.name: provider for provider in providers}
     for number, move in enumerate(moves):
         at, name = f"moves[{number}]", move.resource_class
         source = by_name.get(move.source)
-        if source is not None and name in source.inventories:
+        if source is not None and name in (source.contents.inventories or {}):
             yield f"{at}.from", f"{source.name} still has inventory of {name} in this file"
         for index, target in enumerate(move.targets):
             if target not in by_name:
                 yield f"{at}.to[{index}]", f"there is no provider {target} in this file"
-            elif name not in by_name[target].inventories:
+            elif name not in (by_name[target].contents.inventories or {}):
                 yield f"{at}.to[{index}]", f"{target} has no inventory of {name} in this file"
             elif target in move.targets[:index]:
                 yield f"{at}.to[{index}]", f"{target} is listed twice"

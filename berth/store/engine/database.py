@@ -13,23 +13,30 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from copy import copy
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from sqlalchemy import Engine, Executable, exc, select
 
 from berth.model.errors import LostRace, OutcomeUnknown, UnsupportedDatabase
 from berth.store.engine import journal
-from berth.store.engine.dedicated import CommitFailed, DedicatedConnection
-from berth.store.engine.dialect import Dialect, PoolOptions
-from berth.store.engine.driver_errors import Translated, is_lost, unavailable
+from berth.store.engine.connections import CommitFailed, DedicatedConnection, PoolCounts
+from berth.store.engine.dialect import Dialect, PoolOptions, Translated, is_lost, unavailable
 from berth.store.engine.expressions import server_time
-from berth.store.engine.group_commit import Batchable, Committing, GroupCommit, Write
+from berth.store.engine.group_commit import (
+    Batchable,
+    Committing,
+    GroupCommit,
+    PartlyApplied,
+    SharedTransaction,
+    Write,
+)
 from berth.store.engine.placement_sweep import PlacementSweep
-from berth.store.engine.pool_counts import PoolCounts
 from berth.store.engine.prepared import Parameters, Runner, Statements
-from berth.store.engine.shared_transaction import PartlyApplied, SharedTransaction
 from berth.store.engine.transaction import Tx
+from berth.store.engine.write_record import WriteRecord
 
 T = TypeVar("T")
 
@@ -127,6 +134,9 @@ def utc_now() -> datetime:
 class Database:
     """One database, for all threads of this process. Made by `opening.open_database`."""
 
+    #: What a request writes; None if nobody asks. See `recording`.
+    record: WriteRecord | None = None
+
     def __init__(
         self,
         engine: Engine,
@@ -152,7 +162,12 @@ class Database:
         self._pool_counts = PoolCounts(
             engine, lambda connections, in_use: self.observer.pool_changed(connections, in_use)
         )
-        recycle_s = None if dialect.is_embedded else pool.recycle_s
+        dedicated = partial(
+            DedicatedConnection,
+            engine,
+            survives=dialect.is_transient,
+            recycle_s=None if dialect.is_embedded else pool.recycle_s,
+        )
         self._clock = clock
         self._rng = rng
         self._sleep = sleep
@@ -164,23 +179,23 @@ class Database:
         #: beyond the pool's size come and go, and each would leave a clock row behind.
         self._writer: journal.Writer | None = None
         self._placement_sweep = PlacementSweep()
-        self._writing = DedicatedConnection(
-            engine, dialect.for_writing, survives=dialect.is_transient, recycle_s=recycle_s
-        )
+        self._writing = dedicated(set_up=dialect.for_writing)
         #: For single queries, which need no transaction.
-        self._asking = DedicatedConnection(
-            engine, dialect.for_reading, survives=dialect.is_transient, recycle_s=recycle_s
-        )
+        self._asking = dedicated(set_up=dialect.for_reading)
         self._is_asking = threading.Lock()
         #: Never writes, because its commit stamp does not reflect its own commits.
-        self._watching = DedicatedConnection(
-            engine, dialect.for_reading, survives=dialect.is_transient, recycle_s=recycle_s
-        )
+        self._watching = dedicated(set_up=dialect.for_reading)
 
     @property
     def engine_name(self) -> str:
         """The engine, for people: sqlite, postgresql, mysql or mariadb."""
         return self.engine.dialect.name
+
+    def recording(self, record: WriteRecord) -> Database:
+        """This database, for a request whose writes are to be recorded."""
+        recorded = copy(self)
+        recorded.record = record
+        return recorded
 
     @contextmanager
     def read(self) -> Iterator[Tx]:

@@ -14,16 +14,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import (
-    BigInteger,
-    Update,
-    bindparam,
-    delete,
-    func,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import Update, bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from berth.store.engine.prepared import insert_of
@@ -72,12 +63,7 @@ def _counting_on(by: int) -> Update:
     return (
         update(berth_writer)
         .where(_writer.id == bindparam("of_writer"), _writer.seq == bindparam("known"))
-        .values(
-            seq=_writer.seq + by,
-            # Not from the column: MySQL would use the value that it has just written.
-            kept_seq=bindparam("known", type_=BigInteger) + by,
-            updated_at=bindparam("now"),
-        )
+        .values(seq=_writer.seq + by, updated_at=bindparam("now"))
     )
 
 
@@ -91,9 +77,7 @@ _IDLE_WRITER: Final = (
     .order_by(_writer.id)
     .limit(1)
 )
-_NEW_WRITER: Final = insert(berth_writer).values(
-    seq=0, trimmed_seq=0, kept_seq=0, updated_at=bindparam("now")
-)
+_NEW_WRITER: Final = insert(berth_writer).values(seq=0, trimmed_seq=0, updated_at=bindparam("now"))
 _HAS_NOTED: Final = (
     select(_note.seq)
     .where(_note.writer_id == bindparam("of_writer"), _note.seq == bindparam("seq"))

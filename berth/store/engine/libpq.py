@@ -23,8 +23,7 @@ from psycopg.adapt import PyFormat, Transformer
 from psycopg.errors import error_from_result
 from psycopg.pq.abc import PGresult
 
-from berth.store.engine.joined_inserts import joined_inserts
-from berth.store.engine.prepared import Packed
+from berth.store.engine.wire import Packed, joined_inserts
 
 #: The placeholder of a value, and an escaped percent sign.
 _MARK: Final = re.compile("%s|%%")
@@ -59,37 +58,35 @@ class Libpq:
         self._adapters.set_pgresult(result)
         return self._adapters.load_rows(0, result.ntuples, tuple)
 
-    def change(self, text: str, values: Sequence[Any]) -> int:
-        """Run a write; return how many rows it wrote."""
-        return self._run(text, values).command_tuples or 0
-
     def insert(self, text: str, values: Sequence[Any]) -> int:
         """Insert one row with a statement that returns its id; return that."""
         ((number,),) = self.fetch(text, values)
         return int(number)
 
-    def change_many(self, text: str, values: Sequence[Sequence[Any]]) -> int:
-        """Run a write with several sets of values, in few round trips; return how many rows it
+    def change(self, text: str, sets: Sequence[Sequence[Any]]) -> int:
+        """Run a write with some sets of values, in few round trips; return how many rows it
         wrote."""
-        return sum(self.change_each(text, values))
+        if len(sets) == 1:
+            return self._run(text, sets[0]).command_tuples or 0
+        return sum(self.change_each(text, sets))
 
-    def change_each(self, text: str, values: Sequence[Sequence[Any]]) -> list[int]:
-        """As `change_many`, but return how many rows it wrote with each set."""
+    def change_each(self, text: str, sets: Sequence[Sequence[Any]]) -> list[int]:
+        """As `change`, but return how many rows it wrote with each set."""
         return [
             count
-            for begin in range(0, len(values), _PIPELINE_MAX)
+            for begin in range(0, len(sets), _PIPELINE_MAX)
             for count in self._counts(
-                [(text, each) for each in values[begin : begin + _PIPELINE_MAX]]
+                [(text, values) for values in sets[begin : begin + _PIPELINE_MAX]]
             )
         ]
 
     @property
     def sends_batches(self) -> bool:
-        """See `prepared.Wire`."""
+        """See `Wire`."""
         return True
 
     def change_all(self, batch: Sequence[Packed]) -> list[list[int]]:
-        """See `prepared.Wire`. The server runs nothing that follows a statement that failed."""
+        """See `Wire`. The server runs nothing that follows a statement that failed."""
         parts = [joined_inserts(text, values, _ROWS_MAX) for text, values in batch]
         counts = iter(self._counts(list(chain.from_iterable(parts))))
         return [[next(counts) for _ in part] for part in parts]
@@ -107,7 +104,7 @@ class Libpq:
             self._libpq.exit_pipeline_mode()
 
     def check_transaction(self) -> None:
-        """See `prepared.Wire`: PostgreSQL never ends a transaction silently."""
+        """See `Wire`: PostgreSQL never ends a transaction silently."""
 
     def _run(self, text: str, values: Sequence[Any]) -> PGresult:
         return self._done(self._libpq.exec_prepared(self._name_of(text), self._dumped(values)))

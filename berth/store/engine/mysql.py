@@ -12,7 +12,6 @@ change; `expressions.rewritten` makes sure of that.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,7 +24,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.sql.dml import Insert
 
 from berth.model.errors import UnsupportedDatabase
-from berth.store.engine.dialect import CLOCK_SUM, PoolOptions, Storage, key_and_values
+from berth.store.engine.dialect import Dialect, PoolOptions, Storage, key_and_values
 from berth.store.engine.prepared import CLUSTERED, Runner
 
 #: How long to wait for a locked row before it is an error.
@@ -56,7 +55,7 @@ _FOUND_ROWS: Final = 1 << 1
 
 
 @dataclass(frozen=True, slots=True)
-class MysqlDialect:
+class MysqlDialect(Dialect):
     """How to speak to MySQL and MariaDB: see `berth.store.engine.dialect`.
 
     Args:
@@ -69,8 +68,8 @@ class MysqlDialect:
     sql_mode: str = "TRADITIONAL"
     answer_s_max: int | None = None
 
-    is_embedded: ClassVar[bool] = False
     storage: ClassVar[Storage] = Storage(keeps_fractions=False, has_collations=True, bulk="text")
+    rewrites_guards: ClassVar[bool] = True
 
     def create_engine(self, url: URL, pool: PoolOptions) -> Engine:
         """See `Dialect`."""
@@ -103,7 +102,7 @@ class MysqlDialect:
     def for_writing(self, connection: Connection) -> Connection:
         """See `Dialect`."""
         Runner(connection).begin_by_hand()
-        Runner(connection).change("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", ())
+        Runner(connection).change("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
         return connection
 
     def begin_reading(self, run: Runner) -> None:
@@ -113,12 +112,6 @@ class MysqlDialect:
     def begin_writing(self, run: Runner) -> None:
         """See `Dialect`."""
         run.begin("START TRANSACTION")
-
-    def wait_briefly(self, run: Runner) -> None:
-        """Nothing to do: the engine detects a deadlock at once."""
-
-    def ensure_in_place(self, *, writing: bool = False, committed: bool = False) -> None:
-        """Nothing to do: the server manages its files."""
 
     def is_transient(self, error: BaseException | None) -> bool:
         """See `Dialect`."""
@@ -140,11 +133,6 @@ class MysqlDialect:
             {name: statement.inserted[name] for name in values}
         )
 
-    def commit_stamp(self, run: Runner) -> int | None:
-        """See `Dialect`: the sum of the writers' clock. In a cluster it includes all earlier
-        commits of any node."""
-        return int(run.ask(CLOCK_SUM))
-
     def stored_time(self, now: datetime) -> datetime:
         """Rounded down to seconds; the engine would round to the nearest."""
         return now.replace(microsecond=0)
@@ -155,9 +143,6 @@ class MysqlDialect:
         name = func.left(func.concat("berth ", func.database()), 64)
         while connection.scalar(select(func.get_lock(name, _SCHEMA_LOCK_S))) != 1:
             continue
-
-    def finish_loading(self, connection: Connection, tables: Sequence[Table]) -> None:
-        """Nothing to do."""
 
     def _set_up(self, connection: Any, record: ConnectionPoolEntry) -> None:
         with closing(connection.cursor()) as cursor:

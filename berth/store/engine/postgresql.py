@@ -11,16 +11,14 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from sqlalchemy import Connection, Engine, Table, create_engine, event, func, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.dialects.postgresql import Insert, insert
 from sqlalchemy.engine import URL
-from sqlalchemy.sql.dml import Insert
 
 from berth.model.errors import UnsupportedDatabase
-from berth.store.engine.dialect import CLOCK_SUM, PoolOptions, Storage, key_and_values
+from berth.store.engine.dialect import Dialect, PoolOptions, Storage, replacing
 from berth.store.engine.prepared import Runner
 
 #: How long to wait for a row that another transaction has locked. The server looks for deadlocks
@@ -65,10 +63,9 @@ _TRANSIENT: Final = frozenset({"40001", "40P01", "55P03"})
 
 
 @dataclass(frozen=True, slots=True)
-class PostgresqlDialect:
+class PostgresqlDialect(Dialect):
     """How to speak to PostgreSQL: see `berth.store.engine.dialect`."""
 
-    is_embedded: ClassVar[bool] = False
     storage: ClassVar[Storage] = Storage(
         takes_nul=False, has_sequences=True, has_encodings=True, bulk="copy"
     )
@@ -100,7 +97,7 @@ class PostgresqlDialect:
     def for_writing(self, connection: Connection) -> Connection:
         """See `Dialect`."""
         _begun_by_hand(connection)
-        Runner(connection).change(f"SET lock_timeout = '{_LOCK_S_MAX}s'", ())
+        Runner(connection).change(f"SET lock_timeout = '{_LOCK_S_MAX}s'")
         return connection
 
     def begin_reading(self, run: Runner) -> None:
@@ -113,10 +110,7 @@ class PostgresqlDialect:
 
     def wait_briefly(self, run: Runner) -> None:
         """See `Dialect`. PERF the server detects a deadlock only after a second."""
-        run.change(f"SET LOCAL lock_timeout = '{_LOCK_MS_BRIEFLY}ms'", ())
-
-    def ensure_in_place(self, *, writing: bool = False, committed: bool = False) -> None:
-        """Nothing to do: the server manages its files."""
+        run.change(f"SET LOCAL lock_timeout = '{_LOCK_MS_BRIEFLY}ms'")
 
     def is_transient(self, error: BaseException | None) -> bool:
         """See `Dialect`."""
@@ -135,19 +129,7 @@ class PostgresqlDialect:
 
     def insert_or_replace(self, table: Table) -> Insert:
         """See `Dialect`."""
-        statement = insert(table)
-        key, values = key_and_values(table)
-        return statement.on_conflict_do_update(
-            index_elements=[key], set_={name: statement.excluded[name] for name in values}
-        )
-
-    def commit_stamp(self, run: Runner) -> int | None:
-        """See `Dialect`: the sum of the writers' clock."""
-        return int(run.ask(CLOCK_SUM))
-
-    def stored_time(self, now: datetime) -> datetime:
-        """To the microsecond."""
-        return now
+        return replacing(insert(table), table)
 
     def lock_schema(self, connection: Connection) -> None:
         """See `Dialect`."""
@@ -168,7 +150,7 @@ def _begin(connection: Connection) -> None:
     cursor's first statement, and `store.engine.libpq` uses no cursor."""
     driver: Any = connection.connection.dbapi_connection
     if not driver.autocommit:
-        Runner(connection).change("BEGIN ISOLATION LEVEL REPEATABLE READ", ())
+        Runner(connection).change("BEGIN ISOLATION LEVEL REPEATABLE READ")
 
 
 def _begun_by_hand(connection: Connection) -> None:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter, itemgetter, methodcaller
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final
 
 from sqlalchemy import (
     BindParameter,
@@ -32,7 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from berth.store.engine.joined_inserts import joined_inserts
+from berth.store.engine.wire import Packed, Wire, joined_inserts
 
 #: SQLAlchemy's placeholder for a list of unknown length.
 _LIST: Final = re.compile(r"__\[POSTCOMPILE_(\w+)\]")
@@ -62,44 +62,6 @@ _TEXTS_MAX: Final = 1000
 
 Parameters = Mapping[str, Any]
 _Converter = Callable[[Any], Any]
-
-
-class Packed(NamedTuple):
-    """A statement in the driver's form, to be run once with each of several sets of values."""
-
-    text: str
-    values: Sequence[Sequence[Any]]
-
-
-class Wire(Protocol):
-    """Sends statements over one of the driver's connections; raises the driver's errors."""
-
-    def fetch(self, text: str, values: Sequence[Any]) -> list[Any]:
-        """All rows of a query, as tuples."""
-
-    def change(self, text: str, values: Sequence[Any]) -> int:
-        """How many rows a statement wrote."""
-
-    def insert(self, text: str, values: Sequence[Any]) -> int:
-        """The id that a statement gave to the one row that it inserted."""
-
-    def change_many(self, text: str, values: Sequence[Sequence[Any]]) -> int:
-        """How many rows a statement wrote with several sets of values, in total."""
-
-    def change_each(self, text: str, values: Sequence[Sequence[Any]]) -> list[int]:
-        """How many rows a statement wrote with each of several sets of values."""
-
-    @property
-    def sends_batches(self) -> bool:
-        """Whether `change_all` costs one round trip, however many statements it sends."""
-
-    def change_all(self, batch: Sequence[Packed]) -> list[list[int]]:
-        """Run several statements in order, and stop at the first that fails; how many rows each
-        wrote with each of its sets of values, or, for an INSERT, with all of them."""
-
-    def check_transaction(self) -> None:
-        """Raise the driver's deadlock error if the server has silently rolled back the
-        transaction."""
 
 
 class Prepared:
@@ -149,23 +111,19 @@ class Prepared:
             return rows
         return [_row_converted(row, self._results) for row in rows]
 
-    def change(self, run: Runner, parameters: Parameters | Sequence[Parameters]) -> int:
-        """Write, once or for each of several sets of parameters; the number of rows written."""
-        if not isinstance(parameters, Mapping):
-            if len(parameters) != 1:
-                assert not self._lists, "several statements of one text"
-                return run.change_many(self._text, [self._values(each) for each in parameters])
-            (parameters,) = parameters
-        return run.change(self._text_for(parameters), self._values(parameters))
+    def change(self, run: Runner, parameters: Sequence[Parameters]) -> int:
+        """Write for each of some sets of parameters; the number of rows written."""
+        if len(parameters) == 1:
+            return run.change(self._text_for(parameters[0]), (self._values(parameters[0]),))
+        return run.change(*self.packed(parameters))
 
     def insert(self, run: Runner, parameters: Parameters) -> int:
         """Insert one row; the id that the database gave it."""
         return run.insert(self._text_for(parameters), self._values(parameters))
 
     def change_each(self, run: Runner, parameters: Sequence[Parameters]) -> list[int]:
-        """Write for each of several sets of parameters; the number of rows that each wrote."""
-        assert not self._lists, "several statements of one text"
-        return run.change_each(self._text, [self._values(each) for each in parameters])
+        """As `change`, but the number of rows that each wrote."""
+        return run.change_each(*self.packed(parameters))
 
     def packed(self, parameters: Sequence[Parameters]) -> Packed:
         """The statement with each of several sets of parameters, for `Runner.change_all`."""
@@ -273,30 +231,24 @@ class Runner:
 
     def fetch(self, text: str, values: Sequence[Any]) -> list[Any]:
         """All rows of a query."""
-        rows: list[Any] = self._sent(self._wire.fetch, text, values)
+        rows: list[Any] = self._sent(self._wire.fetch, text, values, (values,))
         return rows
-
-    def change(self, text: str, values: Sequence[Any]) -> int:
-        """The number of rows that were written."""
-        count = int(self._sent(self._wire.change, text, values))
-        self.written += count
-        return count
 
     def insert(self, text: str, values: Sequence[Any]) -> int:
         """The id of the one row that was inserted."""
-        number = int(self._sent(self._wire.insert, text, values))
+        number = int(self._sent(self._wire.insert, text, values, (values,)))
         self.written += 1
         return number
 
-    def change_many(self, text: str, values: Sequence[Sequence[Any]]) -> int:
+    def change(self, text: str, sets: Sequence[Sequence[Any]] = ((),)) -> int:
         """The number of rows that were written, by all runs together."""
-        count = int(self._sent(self._wire.change_many, text, values, many=True))
+        count = int(self._sent(self._wire.change, text, sets, sets))
         self.written += count
         return count
 
-    def change_each(self, text: str, values: Sequence[Sequence[Any]]) -> list[int]:
+    def change_each(self, text: str, sets: Sequence[Sequence[Any]]) -> list[int]:
         """The number of rows that were written by each run."""
-        counts: list[int] = self._sent(self._wire.change_each, text, values, many=True)
+        counts: list[int] = self._sent(self._wire.change_each, text, sets, sets)
         self.written += sum(counts)
         return counts
 
@@ -308,8 +260,8 @@ class Runner:
         """How many rows each of several statements wrote with each of its sets of values, or, for
         an INSERT, with all of them."""
         if self._listeners:
-            for text, values in batch:
-                self._announce(text, values, many=len(values) > 1)
+            for text, sets in batch:
+                self._announce(text, sets)
         try:
             counts = self._wire.change_all(batch)
         except self._error as error:
@@ -323,11 +275,10 @@ class Runner:
         send: Callable[[str, Any], Any],
         text: str,
         values: Sequence[Any],
-        *,
-        many: bool = False,
+        sets: Sequence[Sequence[Any]],
     ) -> Any:
         if self._listeners:
-            self._announce(text, values, many=many)
+            self._announce(text, sets)
         try:
             return send(text, values)
         except self._error as error:
@@ -355,7 +306,7 @@ class Runner:
 
     def begin(self, text: str) -> None:
         """Begin a transaction at the driver, with the engine's statement for it."""
-        self.change(text, ())
+        self.change(text)
         self._has_begun = True
 
     def commit(self) -> None:
@@ -391,9 +342,10 @@ class Runner:
         except self._error as error:
             raise self._wrapped(error, end.__name__, ()) from error
 
-    def _announce(self, text: str, values: Any, *, many: bool) -> None:
+    def _announce(self, text: str, sets: Sequence[Sequence[Any]]) -> None:
+        many = len(sets) > 1
         for listener in self._listeners:
-            listener(self.connection, None, text, values, None, many)
+            listener(self.connection, None, text, sets if many else sets[0], None, many)
 
     def _wrapped(self, error: Any, text: str, values: Any) -> BaseException:
         dialect = self.connection.dialect
@@ -412,6 +364,12 @@ class Runner:
         return wrapped
 
 
+#: What is read of a cursor.
+_FETCHALL: Final = methodcaller("fetchall")
+_ROWCOUNT: Final = attrgetter("rowcount")
+_LASTROWID: Final = attrgetter("lastrowid")
+
+
 class _Cursors:
     """The usual way: a cursor of the driver's for each statement."""
 
@@ -422,40 +380,25 @@ class _Cursors:
 
     def fetch(self, text: str, values: Sequence[Any]) -> list[Any]:
         """See `Wire`."""
-        return list(self._executed(text, values, methodcaller("fetchall")))
-
-    def change(self, text: str, values: Sequence[Any]) -> int:
-        """See `Wire`."""
-        return int(self._executed(text, values, attrgetter("rowcount")))
+        return list(self._executed(text, values, _FETCHALL))
 
     def insert(self, text: str, values: Sequence[Any]) -> int:
         """See `Wire`."""
-        return int(self._executed(text, values, attrgetter("lastrowid")))
+        return int(self._executed(text, values, _LASTROWID))
 
-    def _executed(self, text: str, values: Sequence[Any], read: Callable[[Any], Any]) -> Any:
-        cursor = self._driver.cursor()
-        try:
-            cursor.execute(text, values)
-            return read(cursor)
-        finally:
-            _close(cursor)
-
-    def change_many(self, text: str, values: Sequence[Sequence[Any]]) -> int:
+    def change(self, text: str, sets: Sequence[Sequence[Any]]) -> int:
         """See `Wire`."""
-        cursor = self._driver.cursor()
-        try:
-            cursor.executemany(text, values)
-            return int(cursor.rowcount)
-        finally:
-            _close(cursor)
+        if len(sets) == 1:
+            return int(self._executed(text, sets[0], _ROWCOUNT))
+        return int(self._executed(text, sets, _ROWCOUNT, many=True))
 
-    def change_each(self, text: str, values: Sequence[Sequence[Any]]) -> list[int]:
+    def change_each(self, text: str, sets: Sequence[Sequence[Any]]) -> list[int]:
         """See `Wire`."""
         counts: list[int] = []
         cursor = self._driver.cursor()
         try:
-            for each in values:
-                cursor.execute(text, each)
+            for values in sets:
+                cursor.execute(text, values)
                 counts.append(int(cursor.rowcount))
         finally:
             _close(cursor)
@@ -463,7 +406,17 @@ class _Cursors:
 
     def change_all(self, batch: Sequence[Packed]) -> list[list[int]]:
         """See `Wire`."""
-        return [self.change_each(text, values) for text, values in batch]
+        return [self.change_each(text, sets) for text, sets in batch]
+
+    def _executed(
+        self, text: str, values: Sequence[Any], read: Callable[[Any], Any], *, many: bool = False
+    ) -> Any:
+        cursor = self._driver.cursor()
+        try:
+            (cursor.executemany if many else cursor.execute)(text, values)
+            return read(cursor)
+        finally:
+            _close(cursor)
 
     def check_transaction(self) -> None:
         """See `Wire`: this does not happen here."""
@@ -488,15 +441,18 @@ class _Packets(_MysqlCursors):
 
     sends_batches = True
 
-    def change_many(self, text: str, values: Sequence[Sequence[Any]]) -> int:
+    def change(self, text: str, sets: Sequence[Sequence[Any]]) -> int:
         """See `Wire`. The drivers turn an INSERT into one statement with several rows."""
-        if text.startswith("INSERT"):
-            return super().change_many(text, values)
-        return sum(self.change_each(text, values))
+        if len(sets) == 1 or text.startswith("INSERT"):
+            return super().change(text, sets)
+        return sum(self.change_each(text, sets))
 
-    def change_each(self, text: str, values: Sequence[Sequence[Any]]) -> list[int]:
+    def change_each(self, text: str, sets: Sequence[Sequence[Any]]) -> list[int]:
         """See `Wire`."""
-        return self._counts([(text, each) for each in values])
+        counts: list[int] = []
+        for begin in range(0, len(sets), _BATCH_MAX):
+            counts += self._counts([(text, each) for each in sets[begin : begin + _BATCH_MAX]])
+        return counts
 
     def change_all(self, batch: Sequence[Packed]) -> list[list[int]]:
         """See `Wire`."""

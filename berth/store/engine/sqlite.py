@@ -8,21 +8,18 @@ takes the write lock up front (`BEGIN IMMEDIATE`), so it can fail to begin, but 
 import logging
 import sqlite3
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from sqlalchemy import Connection, Engine, QueuePool, Table, create_engine, event
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.dialects.sqlite import Insert, insert
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import OperationalError
-from sqlalchemy.sql.dml import Insert
 
 from berth.model.errors import UnsupportedDatabase
-from berth.store.engine.dialect import PoolOptions, Storage, key_and_values
+from berth.store.engine.dialect import Dialect, PoolOptions, Storage, replacing
 from berth.store.engine.prepared import Runner
 from berth.store.engine.sqlite_file import DatabaseFile
 
@@ -45,7 +42,7 @@ _POLL_MS: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class SqliteDialect:
+class SqliteDialect(Dialect):
     """How to speak to SQLite: see `berth.store.engine.dialect`."""
 
     is_embedded: ClassVar[bool] = True
@@ -91,7 +88,7 @@ class SqliteDialect:
 
     def for_writing(self, connection: Connection) -> Connection:
         """Make a dedicated connection ready for `begin_writing`."""
-        Runner(connection).change(f"PRAGMA busy_timeout = {_POLL_MS}", ())
+        Runner(connection).change(f"PRAGMA busy_timeout = {_POLL_MS}")
         self.file.writing()
         return connection.execution_options(**{_BEGUN_AT_DRIVER: True})
 
@@ -119,9 +116,6 @@ class SqliteDialect:
             else:
                 return
 
-    def wait_briefly(self, run: Runner) -> None:
-        """Nothing to do: a writer has locked the whole database."""
-
     def ensure_in_place(self, *, writing: bool = False, committed: bool = False) -> None:
         """See `Dialect`."""
         if committed:
@@ -138,30 +132,16 @@ class SqliteDialect:
         return False
 
     def insert_missing(self, table: Table) -> Insert:
-        """An INSERT that skips rows whose key exists already."""
+        """See `Dialect`."""
         return insert(table).on_conflict_do_nothing()
 
     def insert_or_replace(self, table: Table) -> Insert:
         """See `Dialect`."""
-        statement = insert(table)
-        key, values = key_and_values(table)
-        return statement.on_conflict_do_update(
-            index_elements=[key], set_={name: statement.excluded[name] for name in values}
-        )
+        return replacing(insert(table), table)
 
     def commit_stamp(self, run: Runner) -> int | None:
         """See `Dialect`. In a transaction the number would not change. Costs no query."""
         return int(run.ask("PRAGMA data_version"))
-
-    def stored_time(self, now: datetime) -> datetime:
-        """Text, to the microsecond."""
-        return now
-
-    def lock_schema(self, connection: Connection) -> None:
-        """Nothing to do: a change of the schema locks the whole file."""
-
-    def finish_loading(self, connection: Connection, tables: Sequence[Table]) -> None:
-        """Nothing to do."""
 
     def _connecting(
         self, _dialect: object, _record: object, arguments: list[Any], _options: object
@@ -234,7 +214,7 @@ def _connect_read_only(url: URL) -> sqlite3.Connection:
 def _begin(connection: Connection) -> None:
     """Begin the transaction that SQLAlchemy assumes has begun: the driver does not."""
     if not connection.get_execution_options().get(_BEGUN_AT_DRIVER):
-        Runner(connection).change("BEGIN", ())
+        Runner(connection).change("BEGIN")
 
 
 def _is_busy(error: BaseException | None) -> bool:

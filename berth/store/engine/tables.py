@@ -158,7 +158,7 @@ resource_provider_aggregates: Final = _of_placement(
 #: of every claim is a condition on this row, so a claim costs the same for any number of consumers.
 #: `generation`: the provider's new one at the last change of it for which berth wrote this row.
 #: The largest of a provider's rows is the provider's generation, unless another program has
-#: changed the provider (`foreign_writes`). NULL in a row from an older release.
+#: changed the provider (`foreign_writes`).
 berth_usages: Final = Table(
     "berth_usages",
     metadata,
@@ -191,9 +191,7 @@ berth_project_usages: Final = Table(
 )
 
 #: The clock: one row for each process that writes. `seq` counts its commits. Journal rows up to
-#: `trimmed_seq` are deleted: a reader that has not applied them must reload everything. `kept_seq`
-#: equals `seq` if the last commit came from a release that writes `berth_usages.generation`, and is
-#: less if it came from an older one.
+#: `trimmed_seq` are deleted: a reader that has not applied them must reload everything.
 berth_writer: Final = Table(
     "berth_writer",
     metadata,
@@ -201,7 +199,6 @@ berth_writer: Final = Table(
     Column("seq", BigInteger, nullable=False),
     Column("trimmed_seq", BigInteger, nullable=False),
     Column("updated_at", DateTime, nullable=False),
-    Column("kept_seq", BigInteger, nullable=False, server_default="0"),
 )
 
 #: The providers that each commit touched; provider 0 stands for "trait or class definitions".

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """A transaction in progress: a unit of work reads and writes with it, and marks its changes."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeVar
 
 from sqlalchemy import Executable, Insert, Table
+from sqlalchemy.exc import IntegrityError
 
+from berth.model.errors import LostRace
 from berth.store.engine.dialect import Dialect
-from berth.store.engine.prepared import Packed, Parameters, Runner, Statements
+from berth.store.engine.prepared import Parameters, Runner, Statements
 from berth.store.engine.project_deltas import ProjectDeltas
+from berth.store.engine.wire import Packed
 
 T = TypeVar("T")
 
@@ -22,6 +26,32 @@ _NONE: Final[frozenset[int]] = frozenset()
 
 def _accept(_counts: Sequence[int]) -> None:
     """Accept any number of rows."""
+
+
+def writes_all(
+    count: int, error: Callable[[T], Exception], of: T
+) -> Callable[[Sequence[int]], None]:
+    """A check that raises `error(of)` unless this number of rows was written: then another request
+    has changed or deleted one since it was read."""
+
+    def check(counts: Sequence[int]) -> None:
+        if sum(counts) != count:
+            raise error(of)
+
+    return check
+
+
+@contextmanager
+def unless_taken(subject: str) -> Iterator[None]:
+    """For writes of what must be unique, or of what refers to other rows.
+
+    Raises:
+        LostRace: another request has taken it, or deleted one of them, since it was looked up.
+    """
+    try:
+        yield
+    except IntegrityError as error:
+        raise LostRace(subject) from error
 
 
 class Change(NamedTuple):
@@ -113,6 +143,18 @@ class Tx:
         """The rows of a query, as tuples. For queries that are built once (`prepared`)."""
         return self._statements.prepared(query).rows(self._run, parameters)
 
+    def pages(
+        self, query: Executable, parameters: Parameters, page: int
+    ) -> Iterator[Sequence[Any]]:
+        """The rows of a query in pages of `count` rows, each `after` the text in the first column
+        of the last row before."""
+        after = ""
+        while rows := self.rows(query, {**parameters, "after": after, "count": page}):
+            yield rows
+            if len(rows) < page:
+                return
+            after = rows[-1][0]
+
     def rows_once(self, query: Executable) -> list[Any]:
         """The rows of a query that is built for this call, with its values in it.
 
@@ -121,8 +163,12 @@ class Tx:
         return self._statements.compiled(query).rows(self._run, {})
 
     def change(self, statement: Executable, parameters: Parameters | Sequence[Parameters]) -> int:
-        """Run a write once or for several sets of parameters; return how many rows it wrote."""
-        return self._statements.prepared(statement).change(self._run, parameters)
+        """Run a write for one or more sets of parameters; return how many rows it wrote.
+
+        There must be at least one set.
+        """
+        sets = [parameters] if isinstance(parameters, Mapping) else parameters
+        return self._statements.prepared(statement).change(self._run, sets)
 
     def insert(self, statement: Insert, parameters: Parameters) -> int:
         """Insert a row into a table that numbers its rows; return its id."""

@@ -7,27 +7,36 @@ the rows can be repeated. So a copy can be interrupted anywhere, and continued.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from itertools import zip_longest
+from typing import Final
 
-from sqlalchemy import Table, bindparam, exc, func, or_, select, update
+from sqlalchemy import Float, Index, Table, bindparam, exc, func, inspect, or_, select, update
 
 from berth.model.errors import UnstorableValue
 from berth.store.engine.database import Database
 from berth.store.engine.tables import resource_providers
 from berth.store.engine.transaction import Tx
-from berth.store.project_counts import fill_project_usages
 from berth.store.usage_counts import Report, fill_usages
+from berth.store.usages import fill_project_usages
 from berth.upkeep import schema
 from berth.upkeep.copying import marker
-from berth.upkeep.copying.bulk import insert_rows
-from berth.upkeep.copying.comparison import Difference, compare
-from berth.upkeep.copying.indexes import create_indexes, drop_indexes
 from berth.upkeep.copying.marker import Marker, NotAlone
 from berth.upkeep.copying.preparation import CopyRefused, check_unchanged, name_of, prepared
-from berth.upkeep.copying.rows import CHUNK_ROWS, TABLES, Reader, Row, start_of, tables_in
+from berth.upkeep.copying.rows import (
+    CHUNK_ROWS,
+    TABLES,
+    Reader,
+    Row,
+    insert_rows,
+    key_columns,
+    pages,
+    shown,
+    start_of,
+    tables_in,
+)
 
 #: Errors that are caused by the rows.
 _REFUSALS: Final = (exc.IntegrityError, exc.ProgrammingError, UnstorableValue)
@@ -153,7 +162,7 @@ class _Copy:
             .order_by(provider.id)
             .limit(self._chunk_rows)
         )
-        for rows in _pages(self._source, query):
+        for rows in pages(self._source, query):
             self._target.write(partial(_write_references, rows=rows))
 
     def _compare_table(self, table: Table, outcome: Outcome) -> None:
@@ -161,7 +170,7 @@ class _Copy:
         report = partial(self._report, f"comparing {table.name}")
         try:
             total = _count(self._source, table)
-            comparison = compare(table, *readers, total, report, chunk_rows=self._chunk_rows)
+            comparison = _compare(table, *readers, total, report, chunk_rows=self._chunk_rows)
         except Difference:
             check_unchanged(self._source, self._marks.clock)
             raise
@@ -195,17 +204,6 @@ def _without_forward_references(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def _pages(db: Database, query: Any) -> Iterator[Sequence[Row]]:
-    after = -1
-    while True:
-        with db.read() as tx:
-            rows = tx.rows(query, {"after": after})
-        if not rows:
-            return
-        yield rows
-        after = rows[-1][0]
-
-
 _REFER: Final = (
     update(resource_providers)
     .where(resource_providers.c.id == bindparam("provider"))
@@ -216,3 +214,153 @@ _REFER: Final = (
 def _write_references(tx: Tx, rows: Sequence[Row]) -> None:
     names = ("provider", "root", "parent")
     tx.change(_REFER, [dict(zip(names, row, strict=True)) for row in rows])
+
+
+# --- Comparing the two, row by row ----------------------------------------------------------------
+# Both are read along the same key, so this needs no checksums, and finds the row that differs.
+
+
+#: The relative error of a column of single precision.
+_DIGITS: Final = 6
+
+
+@dataclass(eq=False)
+class Difference(Exception):
+    """The first row of a table that differs; None on the side that lacks it."""
+
+    table: Table
+    key: tuple[int, ...]
+    source: Row | None
+    target: Row | None
+
+    def __str__(self) -> str:
+        if self.target is None:
+            difference = "only the source has it"
+        elif self.source is None:
+            difference = "only the target has it"
+        else:
+            difference = "; ".join(
+                f"{column.name} is {shown(source)} in the source and {shown(target)} in the target"
+                for column, source, target in zip(
+                    self.table.columns, self.source, self.target, strict=True
+                )
+                if source != target
+            )
+        return f"{self.table.name}, row {', '.join(map(str, self.key))}: {difference}"
+
+
+@dataclass
+class Comparison:
+    """The result of comparing a table, if the rows are the same."""
+
+    rows: int = 0
+    #: value in the source -> value in the target, for numbers that lose precision.
+    rounded: dict[float, float] = field(default_factory=dict)
+
+
+def _compare(
+    table: Table,
+    source: Reader,
+    target: Reader,
+    total: int,
+    report: Callable[[int, int], None],
+    *,
+    chunk_rows: int,
+) -> Comparison:
+    """Read a table from both sides and compare each row.
+
+    Args:
+        report: receives the number of rows compared, and the `total`.
+        chunk_rows: rows that are compared at once.
+
+    Raises:
+        Difference: they are not the same.
+    """
+    comparison = Comparison()
+    report(0, total)
+    chunks = (reader.chunks(count=chunk_rows) for reader in (source, target))
+    for source_rows, target_rows in zip_longest(*chunks, fillvalue=()):
+        if source != target:
+            _compare_each(table, source, source_rows, target_rows, comparison)
+        comparison.rows += len(source_rows)
+        report(comparison.rows, total)
+    return comparison
+
+
+def _compare_each(
+    table: Table,
+    reader: Reader,
+    source_rows: Sequence[Row],
+    target_rows: Sequence[Row],
+    comparison: Comparison,
+) -> None:
+    floats = [place for place, column in enumerate(table.columns) if isinstance(column.type, Float)]
+    for row, copy in _aligned(reader, source_rows, target_rows):
+        if row is None or copy is None:
+            raise Difference(table, reader.key_of(row or copy or ()), row, copy)
+        if row == copy:
+            continue
+        like_source = list(copy)
+        for place in floats:
+            if row[place] != copy[place] and _is_rounded(row[place], copy[place]):
+                comparison.rounded[row[place]] = copy[place]
+                like_source[place] = row[place]
+        if tuple(like_source) != row:
+            raise Difference(table, reader.key_of(row), row, copy)
+
+
+def _aligned(
+    reader: Reader, source_rows: Sequence[Row], target_rows: Sequence[Row]
+) -> Iterator[tuple[Row | None, Row | None]]:
+    """The rows of both sides by key, up to the first key that one of them lacks."""
+    for row, copy in zip_longest(source_rows, target_rows):
+        if row is None or copy is None:
+            yield row, copy
+        elif reader.key_of(row) < reader.key_of(copy):
+            yield row, None
+        elif reader.key_of(row) > reader.key_of(copy):
+            yield None, copy
+        else:
+            yield row, copy
+
+
+def _is_rounded(exact: float, kept: float) -> bool:
+    return float(f"{exact:.{_DIGITS}g}") == float(f"{kept:.{_DIGITS}g}")
+
+
+# --- The target's indexes: dropped before the rows are copied, and created again afterwards -------
+# PERF the consumers' uuids are random: with their index in place, each chunk of a million
+# allocations writes half of its pages again.
+
+
+def drop_indexes(db: Database, table: Table) -> None:
+    """Drop the indexes of a table that only slow down writing."""
+
+    def unit(tx: Tx) -> None:
+        present = {index["name"] for index in inspect(tx.connection).get_indexes(table.name)}
+        for index in _spare(table):
+            if index.name in present:
+                index.drop(tx.connection)
+
+    db.write(unit)
+
+
+def create_indexes(db: Database, table: Table) -> None:
+    """Create the indexes that are missing."""
+
+    def unit(tx: Tx) -> None:
+        for index in _spare(table):
+            index.create(tx.connection, checkfirst=True)
+
+    db.write(unit)
+
+
+def _spare(table: Table) -> Iterator[Index]:
+    """The indexes that the copy does not need: neither the engine for a foreign key, nor the reads
+    along the table's key."""
+    needed = {
+        column.name for column in (*key_columns(table), *table.columns) if column.foreign_keys
+    }
+    for index in sorted(table.indexes, key=lambda index: str(index.name)):
+        if next(iter(index.columns)).name not in needed:
+            yield index

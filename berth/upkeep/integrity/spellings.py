@@ -61,15 +61,6 @@ class _Kind(NamedTuple):
     references: tuple[Column[str], ...]
 
 
-class _Odd(NamedTuple):
-    """A row in another spelling; `is_taken` if another row has its canonical form."""
-
-    number: int
-    spelling: str
-    uuid: str
-    is_taken: bool
-
-
 _KINDS: Final = (
     _Kind(
         "provider",
@@ -94,7 +85,7 @@ def respell_all(db: Database) -> list[str]:
     done = []
     for kind in _KINDS:
         with db.read() as tx:
-            keys = [odd._asdict() for odd in _odd(tx, kind) if not odd.is_taken]
+            keys = [fault.key for fault in _odd(kind, tx) if fault.action]
         for first in range(0, len(keys), _PART):
             db.write_unnoted(partial(_respell, kind, keys=keys[first : first + _PART]))
         if keys:
@@ -102,28 +93,11 @@ def respell_all(db: Database) -> list[str]:
     return done
 
 
-def _rule(kind: _Kind) -> Rule:
-    return Rule(partial(_faults, kind), lambda tx, keys: _respell(kind, tx, keys))
+def _odd(kind: _Kind, tx: Tx) -> Faults:
+    """The rows in another spelling; one whose canonical form another row has is left alone.
 
-
-def _faults(kind: _Kind, tx: Tx) -> Faults:
-    for odd in _odd(tx, kind):
-        sentence = (
-            f"{kind.noun} number {odd.number} is stored as {odd.spelling}, which no lookup finds"
-        )
-        advice = (
-            f"another {kind.noun} is stored as {odd.uuid}, the same UUID: decide which of the two "
-            "is right, and remove or rename the other in the database by hand"
-        )
-        action = f"store {kind.noun} number {odd.number} as {odd.uuid}"
-        if odd.is_taken:
-            yield Fault(sentence, None, advice, odd._asdict())
-        else:
-            yield Fault(sentence, action, "", odd._asdict())
-
-
-def _odd(tx: Tx, kind: _Kind) -> list[_Odd]:
-    """The rows in another spelling. Cost: reads the UUIDs of the table once."""
+    Cost: reads the UUIDs of the table once.
+    """
     row = kind.table.c
     exact = _exact(tx)
     in_one_case = exact(row.uuid) == exact(func.lower(row.uuid))
@@ -139,10 +113,15 @@ def _odd(tx: Tx, kind: _Kind) -> list[_Odd]:
         for number, uuid in tx.rows_once(select(row.id, row.uuid).where(row.uuid.in_(chunk))):
             # Some collations find other spellings too.
             owners[uuid] = number
-    return [
-        _Odd(number, spelling, uuid, owners.setdefault(uuid, number) != number)
-        for number, spelling, uuid in spelled
-    ]
+    for number, spelling, uuid in spelled:
+        is_taken = owners.setdefault(uuid, number) != number
+        yield Fault(
+            f"{kind.noun} number {number} is stored as {spelling}, which no lookup finds",
+            None if is_taken else f"store {kind.noun} number {number} as {uuid}",
+            f"another {kind.noun} is stored as {uuid}, the same UUID: decide which of the two "
+            "is right, and remove or rename the other in the database by hand",
+            {"number": number, "stored": spelling, "canonical": uuid, "is_taken": is_taken},
+        )
 
 
 def _exact(tx: Tx) -> Callable[[ColumnElement[str]], ColumnElement[str]]:
@@ -153,7 +132,7 @@ def _exact(tx: Tx) -> Callable[[ColumnElement[str]], ColumnElement[str]]:
 def _respell(kind: _Kind, tx: Tx, keys: Sequence[Key]) -> None:
     row = kind.table.c
     given = [
-        {"number": key["number"], "stored": key["spelling"], "canonical": key["uuid"]}
+        {name: key[name] for name in ("number", "stored", "canonical")}
         for key in keys
         if not key["is_taken"]
     ]
@@ -169,4 +148,4 @@ def _respell(kind: _Kind, tx: Tx, keys: Sequence[Key]) -> None:
 
 _STORED: Final[BindParameter[str]] = bindparam("stored")
 
-RULES: Final = tuple(_rule(kind) for kind in _KINDS)
+RULES: Final = tuple(Rule(partial(_odd, kind), partial(_respell, kind)) for kind in _KINDS)

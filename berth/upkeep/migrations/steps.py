@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from berth.upkeep.integrity.collations import own_collation
+from berth.upkeep.integrity.storage import own_collation
 
 
 def create_table(name: str, *parts: Any, **options: Any) -> None:

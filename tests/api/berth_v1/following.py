@@ -12,8 +12,7 @@ from typing import Any
 import msgspec
 
 from berth.api.berth_v1.changes import events_since
-from berth.api.berth_v1.fleet import _lines, _plain
-from berth.api.operations.berth_v1.fleet import INCLUDED
+from berth.api.berth_v1.fleet import INCLUDED, _lines, _plain
 from berth.index import Index, Snapshot
 from berth.store.engine.database import Database, Observer
 

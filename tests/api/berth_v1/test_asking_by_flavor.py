@@ -9,9 +9,9 @@ from typing import Any, Final
 from berth.config import Settings
 from berth.edge.app import create_app
 from berth.index import Index
-from berth.model.flavor import Flavor, FlavorName
+from berth.model.named import Flavor, FlavorName
 from berth.store.engine.database import Database
-from berth.store.flavors import put_flavor
+from berth.store.named import put_flavor
 from tests.api.wire import Rule, rules
 from tests.client import Client
 from tests.worlds import world

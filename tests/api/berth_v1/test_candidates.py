@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from berth.api.berth_v1.asking import WARNINGS_MAX
+from berth.api.berth_v1.fleet_questions import WARNINGS_MAX
 from tests.api import configured
 from tests.api.wire import Rule, rules
 from tests.client import Client

@@ -29,7 +29,7 @@ from berth.model.ids import AggregateUUID
 from berth.store.engine import journal
 from berth.store.engine.database import Database
 from berth.store.identity import renew_identity
-from berth.store.labels import replace_labels
+from berth.store.named import replace_labels
 from tests.api.answers import assert_refused
 from tests.api.berth_v1.test_fleet import lines_of
 from tests.api.claims import consumer

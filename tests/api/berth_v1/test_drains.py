@@ -13,7 +13,7 @@ import pytest
 from berth.config import Settings
 from berth.edge.app import create_app
 from berth.index import Index
-from berth.store import drains as store
+from berth.store import named as store
 from tests.api import configured
 from tests.api.wire import Rule, rules
 from tests.api.worlds import done, provider

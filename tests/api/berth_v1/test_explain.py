@@ -206,7 +206,11 @@ GRAMMAR: Final[dict[str, Any]] = {
             "split": {"VCPU": {"min": 2, "step": 2, "parts": 2}},
         },
         "_GPU0": {"resources": {"VGPU": 1}, "under": ["cn7"], "in_tree": ["cn7"]},
-        "_GPU1": {"resources": {"VGPU": 1}, "not_under": ["cn7_pci_0000_81_00_0"]},
+        "_GPU1": {
+            "resources": {"VGPU": 1},
+            "member_of": ["zone=z1"],
+            "not_under": ["cn7_pci_0000_81_00_0"],
+        },
     },
     "host": {
         "required": ["COMPUTE_VOLUME_MULTI_ATTACH"],
@@ -260,3 +264,13 @@ def test_a_request_is_shown_as_it_was_read(fleet: Client, sent: Any, due: Any) -
     assert answer["request"] == (sent if due is None else due)
     if "query" in sent:
         assert {each["at"] for each in answer["warnings"]} >= {"/request/query"}
+
+
+def test_the_request_that_is_shown_has_every_condition(fleet: Client) -> None:
+    """What the grammar admits stands in `GRAMMAR`, so that the test above knows each member."""
+    schemas = fleet.get("/berth/v1/openapi.json").json["components"]["schemas"]
+    admitted = schemas["ExplainRequestBody"]["properties"]["request"]["properties"]
+    groups = admitted["groups"]["additionalProperties"]["properties"]
+    assert set().union(*GRAMMAR["groups"].values()) == {*groups}
+    assert {*GRAMMAR["host"]} == {*admitted["host"]["properties"]}
+    assert {*GRAMMAR} == {*admitted} - {"alternatives", "flavor", "query"}

@@ -9,11 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from berth.api.berth_v1.fleet_text import CONSUMERS, FleetText
-from berth.api.berth_v1.provider_lines import PARTS, Line, ProviderLines
+from berth.api.berth_v1.fleet import CONSUMERS, PARTS, FleetText, Line, ProviderLines
 from berth.index import Index, Snapshot
 from berth.model.ids import ProviderId, ProviderUUID
-from berth.model.sentinels import UNSET
+from berth.model.shown import UNSET
 from berth.store.providers import update_provider
 from tests.candidates.engine import copy_of
 from tests.world_in_store import build_in_store

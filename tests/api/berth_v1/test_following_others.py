@@ -16,7 +16,7 @@ import pytest
 from berth.index import Index
 from berth.model.ids import ProviderUUID
 from berth.model.inventory import Inventory
-from berth.model.sentinels import UNSET
+from berth.model.shown import UNSET
 from berth.store.engine.database import Database
 from berth.store.inventories import replace_inventories
 from berth.store.providers import create_provider, get_provider, update_provider

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from berth.cli.policy_rules import members_file
+from berth.cli.policy import members_file
 from tests.api import configured
 from tests.api.claims import consumer, held
 from tests.api.worlds import done, new_uuid, provider

@@ -22,7 +22,7 @@ OPERATIONS = [
     (operation.method, namespace.path_of(operation), operation.rule.name)
     for namespace in NAMESPACES
     for operation in namespace.operations
-    if operation.rule is not None and operation.target is None
+    if operation.rule is not None and operation.contract.target is None
 ]
 
 

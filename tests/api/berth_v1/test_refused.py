@@ -6,7 +6,9 @@ Source: spec/beyond.md 1.4, 2.2 to 2.5, and the bounds of 11.
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -521,13 +523,13 @@ def test_questions(rule: Rule, wire: Client) -> None:
         | trees/x$node.name | $node.name
 
     a label of several aggregates is none for a write
-        PUT /berth/v1/aggregates/$A {labels: {zone: z2}}
+        PUT /berth/v1/aggregates/$A {labels: {pair: twice}}
         200
-        PUT /berth/v1/aggregates/$B {labels: {zone: z2}}
+        PUT /berth/v1/aggregates/$B {labels: {pair: twice}}
         200
-        PUT /berth/v1/trees/$node {providers: [{name: $node.name, aggregates: ["zone=z2"]}]}
+        PUT /berth/v1/trees/$node {providers: [{name: $node.name, aggregates: ["pair=twice"]}]}
         400 {pointer: /providers/0/aggregates/0}
-            is a label of 2 aggregates: zone=z2
+            is a label of 2 aggregates: pair=twice
     """,
     world="""
         node    VCPU=8(used:1)  @A
@@ -627,7 +629,8 @@ BEYOND: Final[list[tuple[str, tuple[str, str, str, Any]]]] = [
      {"providers": [{"name": f"p{number}"} for number in range(1_001)]})),
 ]  # fmt: skip
 
-#: What a small fleet passes too, with a smaller bound: its constant and value there.
+#: What a small fleet passes too, with a smaller bound: its constant, or the kind of record that has
+#: it, and its value there.
 OF_THE_FLEET: Final[dict[str, tuple[str, int, tuple[str, str, str, Any]]]] = {
     "max_capacity_values": ("api.berth_v1.capacity.CAPACITY_VALUES_MAX", 1,
      ("POST", "capacity", "/by/0", {"by": ["zone"]})),
@@ -635,11 +638,11 @@ OF_THE_FLEET: Final[dict[str, tuple[str, int, tuple[str, str, str, Any]]]] = {
      ("POST", "capacity", "/by/0", {"requests": {"x": ONE}, "by": ["host"]})),
     "max_capacity_lines": ("api.berth_v1.capacity.CAPACITY_LINES_MAX", 3,
      ("POST", "capacity", "/by/1", {"requests": {"x": ONE}, "by": ["zone", "aggregate"]})),
-    "max_drain_providers": ("api.berth_v1.drain_body.DRAIN_PROVIDERS_MAX", 1,
+    "max_drain_providers": ("api.berth_v1.drains.DRAIN_PROVIDERS_MAX", 1,
      ("PUT", "drains/d", "", {"providers": ["node-12"], "select": {"in": ["node-12", "node-13"]}})),
-    "max_drains": ("store.drains.DRAINS_MAX", 0,
+    "max_drains": ("store.named.DRAINS", 0,
      ("PUT", "drains/d", "", {"providers": ["node-12"]})),
-    "max_flavors": ("store.flavors.FLAVORS_MAX", 0, ("PUT", "flavors/f", "", {"request": ONE})),
+    "max_flavors": ("store.named.FLAVORS", 0, ("PUT", "flavors/f", "", {"request": ONE})),
 }  # fmt: skip
 
 
@@ -666,6 +669,13 @@ def test_a_request_beyond_a_bound_is_refused_by_its_name(
     check_bound(fleet, bound, sent)
 
 
+def bound_by(monkeypatch: pytest.MonkeyPatch, constant: str, most: int) -> None:
+    """Change a bound."""
+    now = pkgutil.resolve_name(f"berth.{constant}")
+    changed = most if isinstance(now, int) else replace(now, at_most=most)
+    monkeypatch.setattr(f"berth.{constant}", changed)
+
+
 @pytest.mark.parametrize("bound", OF_THE_FLEET)
 def test_a_bound_of_the_fleet_is_named_too(
     fleet: Client, monkeypatch: pytest.MonkeyPatch, bound: str
@@ -675,12 +685,12 @@ def test_a_bound_of_the_fleet_is_named_too(
     path = f"/berth/v1/{sent[1]}"
     if most == 0:
         assert fleet.put(path, json=sent[3]).status == 201
-    monkeypatch.setattr(f"berth.{constant}", most)
+    bound_by(monkeypatch, constant, most)
     if most == 0:
         assert fleet.put(path, json=sent[3]).status == 200
         assert fleet.delete(path).status == 204
     check_bound(fleet, bound, sent)
-    monkeypatch.setattr(f"berth.{constant}", most + 1)
+    bound_by(monkeypatch, constant, most + 1)
     assert fleet.request(sent[0], path, json=sent[3]).status in (200, 201)
     if sent[0] == "PUT":
         assert fleet.delete(path).status == 204

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from berth.api.berth_v1 import asking
+from berth.api.berth_v1 import fleet_questions
 from berth.index.scenario import Scenario, imagine
 from berth.index.snapshot import Snapshot
 from berth.model.budget import Budget
@@ -46,7 +46,7 @@ def test_a_scenario_that_is_too_large_is_refused_before_it_is_built(
     fleet: Client, monkeypatch: pytest.MonkeyPatch, path: str, like: str, count: int, bound: str
 ) -> None:
     """Its size is the number of providers in the copies; and of those, how many share."""
-    monkeypatch.setattr(asking, "imagine", None)
+    monkeypatch.setattr(fleet_questions, "imagine", None)
     what_if = {"add_hosts": [{"like": like, "count": count}]}
     answered = fleet.post(path, json={**QUESTIONS[path], "what_if": what_if})
     assert answered.status == 400
@@ -71,7 +71,7 @@ def test_nothing_keeps_a_scenario_after_its_answer(
         parts.extend(map(weakref.ref, (imagined.locations, *arrays)))
         return imagined
 
-    monkeypatch.setattr(asking, "imagine", noted)
+    monkeypatch.setattr(fleet_questions, "imagine", noted)
     what_if = {"add_hosts": [{"like": like, "count": 3} for like in ("big", "pool")]}
     gc.disable()
     try:

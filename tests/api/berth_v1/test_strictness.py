@@ -34,10 +34,12 @@ def named(operation: Operation) -> str:
 
 EVERY: Final = [pytest.param(each, id=named(each)) for each in BERTH.operations]
 WITH_BODY: Final = [
-    pytest.param(each, id=named(each)) for each in BERTH.operations if each.body is not None
+    pytest.param(each, id=named(each))
+    for each in BERTH.operations
+    if each.contract.body is not None
 ]
 WITH_ANSWER: Final = [
-    pytest.param(each, id=named(each)) for each in BERTH.operations if each.has_content
+    pytest.param(each, id=named(each)) for each in BERTH.operations if each.contract.has_content
 ]
 
 
@@ -55,13 +57,17 @@ def path_of(operation: Operation) -> str:
 
 def body_of(operation: Operation) -> bytes | None:
     """The example of an operation's body."""
-    return None if operation.body is None else json.dumps(operation.body.example.at(0)).encode()
+    return (
+        None
+        if operation.contract.body is None
+        else json.dumps(operation.contract.body.example.at(0)).encode()
+    )
 
 
 def send(service: Client, operation: Operation, query: str = "", **options: Any) -> Response:
     """Send an operation with its example."""
     options = {"body": body_of(operation), **options}
-    options["headers"] = {**(JSON if operation.body else {}), **options.get("headers", {})}
+    options["headers"] = {**(JSON if operation.contract.body else {}), **options.get("headers", {})}
     return service.request(operation.method, f"{path_of(operation)}{query}", **options)
 
 
@@ -77,7 +83,7 @@ def test_no_operation_takes_a_parameter_that_it_does_not_declare(
     service: Client, operation: Operation
 ) -> None:
     """400 that names it; a client that asks for a dry run must not find that it has written."""
-    declared = list(operation.query.parameters) if operation.query else []
+    declared = list(operation.contract.query.parameters) if operation.contract.query else []
     undeclared = "colour" if "dry_run" in declared else "dry_run"
     error = refusal(send(service, operation, f"?{undeclared}=true"))
     assert error["parameter"] == undeclared
@@ -98,8 +104,8 @@ def test_a_refused_parameter_has_a_suggestion_and_has_written_nothing(service: C
     [
         pytest.param(each, parameter, id=f"{named(each)}?{parameter.name}")
         for each in BERTH.operations
-        if each.query
-        for parameter in each.query.parameters.values()
+        if each.contract.query
+        for parameter in each.contract.query.parameters.values()
     ],
 )
 def test_a_parameter_is_there_once(service: Client, operation: Operation, parameter: Any) -> None:
@@ -120,7 +126,7 @@ def test_accept_that_excludes_the_answer_is_406(service: Client, operation: Oper
     for accept in ("text/html", "application/json;q=0"):
         answer = send(service, operation, headers={"Accept": accept})
         assert answer.status == 406
-        assert f"Only {' and '.join(operation.media_types)} is provided" in answer.text
+        assert f"Only {' and '.join(operation.contract.media_types)} is provided" in answer.text
 
 
 @pytest.mark.parametrize("operation", WITH_BODY)

@@ -20,13 +20,13 @@ from urllib.parse import quote
 
 import pytest
 
+from berth.api import watchers
 from berth.api.berth_v1 import changes, fleet
 from berth.api.environ import CLIENT_GONE, STILL_VALID
-from berth.api.watchers import Step
+from berth.api.watchers import Step, Watchers
 from berth.config import Settings, load, read_settings
-from berth.edge import app, watchers
+from berth.edge import app
 from berth.edge.app import create_app
-from berth.edge.watchers import Watchers
 from berth.index import Index, Snapshot
 from berth.index.block import Block
 from berth.store.engine.database import Database

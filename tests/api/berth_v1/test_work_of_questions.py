@@ -8,16 +8,18 @@ Work is counted in calls of functions of berth; the clock of these tests runs wi
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 import pytest
 
-from berth.api import searching
+from berth.api import request as searching
+from berth.api.paths import match_of
 from berth.config import AdmissionSettings
-from berth.edge.admission import admit
+from berth.edge.admission import Admission
 from tests.api import configured
 from tests.client import Client, Response, WSGITransport
 from tests.world_over_http import built_over_http
@@ -197,8 +199,16 @@ def test_memory_is_returned_to_the_system_after_long_questions(
 ) -> None:
     """Its library keeps what was freed; to return it takes too long after each small question."""
     returned: list[bool] = []
-    admitted = admit(AdmissionSettings(9, 9, 9, 9, 9.0), give_back=lambda: returned.append(True))
+    admission = Admission(
+        AdmissionSettings(9, 9, 9, 9, 9.0), give_back=lambda: returned.append(True)
+    )
     assert isinstance(fleet.transport, WSGITransport)
-    observed = Client.of(admitted(fleet.transport.app))
+    inside = fleet.transport.app
+
+    def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        match_of(environ)
+        return admission.run(inside, environ, start_response)
+
+    observed = Client.of(application)
     asked(observed, monkeypatch, "without drained hosts", Work(looks))
     assert bool(returned) is is_long

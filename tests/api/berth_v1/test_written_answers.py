@@ -15,7 +15,7 @@ import pytest
 from berth.api.berth_v1 import trees
 from berth.index import Index, Snapshot
 from berth.model.errors import IndexUnavailable, TraitNotFound
-from berth.store import drains, flavors, labels, leases, traits
+from berth.store import leases, named, traits
 from berth.store.engine.transaction import Tx
 from tests.api.worlds import done, provider
 from tests.client import Client
@@ -66,13 +66,13 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         (leases, "put_lease", f"leases/{UUID}", {"seconds": 1},
          [("DELETE", f"consumers/{UUID}", None)],
          {"consumer": UUID, "project_id": "web", "user_id": "alice", "seconds_left": 1}),
-        (flavors, "put_flavor", "flavors/f", {**FLAVOR, "description": "mine"},
+        (named, "put_flavor", "flavors/f", {**FLAVOR, "description": "mine"},
          [("PUT", "flavors/f", {**FLAVOR, "description": "another's"})], {"description": "mine"}),
-        (labels, "replace_labels", f"aggregates/{UUID}", {"labels": {"zone": "z1"}},
+        (named, "replace_labels", f"aggregates/{UUID}", {"labels": {"zone": "z1"}},
          [("PUT", f"aggregates/{UUID}", {"labels": {"zone": "z2"}})], {"labels": {"zone": "z1"}}),
-        (drains, "put_drain", "drains/d", DRAIN, [("DELETE", "drains/d", None)],
+        (named, "put_drain", "drains/d", DRAIN, [("DELETE", "drains/d", None)],
          {"reason": "mine", "effect": "exclude", "created_by": "admin"}),
-        (drains, "put_drain", "drains/d", DRAIN,
+        (named, "put_drain", "drains/d", DRAIN,
          [("DELETE", "drains/d", None),
           ("PUT", "drains/d", {**DRAIN, "reason": "another's", "effect": "none"})],
          {"reason": "mine", "effect": "exclude", "created_by": "admin"}),
@@ -111,7 +111,7 @@ def test_what_another_client_does_before_the_answer(
     answered = api.put(f"/berth/v1/{path}", json=sent)
     assert answered.status in (200, 201), answered.text
     assert {name: answered.json.get(name) for name in due} == due
-    if module is drains:
+    if write == "put_drain":
         assert answered.json["created_at"] is not None
     if module is trees:
         assert [change["name"] for change in answered.json["changes"]] == ["new"]
@@ -121,9 +121,9 @@ def test_what_another_client_does_before_the_answer(
 @pytest.mark.parametrize(
     ("module", "write", "path", "sent"),
     [
-        (flavors, "put_flavor", "flavors/f", FLAVOR),
-        (labels, "replace_labels", f"aggregates/{UUID}", {"labels": {"zone": "z1"}}),
-        (drains, "put_drain", "drains/d", {"select": {"required": ["HW_NUMA_ROOT"]}}),
+        (named, "put_flavor", "flavors/f", FLAVOR),
+        (named, "replace_labels", f"aggregates/{UUID}", {"labels": {"zone": "z1"}}),
+        (named, "put_drain", "drains/d", {"select": {"required": ["HW_NUMA_ROOT"]}}),
         (trees, "edit_tree", "trees/new", TREE),
     ],
 )

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from jsonschema.exceptions import best_match
 
 from berth.api.errors import Refused
-from berth.api.operations import aggregates, allocations, inventories, providers, reshaper, traits
+from berth.api.placement import aggregates, allocations, inventories, providers, traits
 from berth.api.schema import BODY, Schema
 from berth.model.ids import parse_uuid_lax
 from tests.effort import scaled
@@ -50,7 +50,7 @@ GOOD: list[tuple[Schema, Any]] = [
         {"allocations": [{"resource_provider": {"uuid": UUIDS[0]}, "resources": {"VCPU": 1}}] * 2},
     ),
     (
-        reshaper.RESHAPE.at(NEWEST),
+        allocations.RESHAPE.at(NEWEST),
         {"inventories": dict.fromkeys(UUIDS, INVENTORIES), "allocations": {UUIDS[0]: CONSUMER}},
     ),
     (inventories.REPLACE, INVENTORIES),

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from berth.api.json_form import count_elements, is_deeper
-from berth.api.shortened import LENGTH_MAX, bounded, shortened
+from berth.api.body import count_elements, is_deeper
+from berth.api.schema import LENGTH_MAX, bounded, shortened
 from tests.effort import scaled
 
 #: Strings full of what could be mistaken for form.
@@ -54,6 +54,7 @@ def test_depth_is_that_of_the_decoded_value(value: Any, levels: int, is_compact:
         (b'"' + b"[" * 5 + b'"', False),
         (b'"\\"' + b"[" * 5 + b'"', False),
         (b'"\\\\"' + b"[" * 5, True),
+        (b'"\\\\"' + b"[" * 5 + b'"\\\\"', True),
         (b"]" * 9 + b"[" * 5, False),
         (b"", False),
     ],

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from berth.api import allocations
-from berth.api.rendering import LongBody
+from berth.api.answers import LongBody
+from berth.api.placement import allocations
 from berth.model.ids import ConsumerUUID, Generation
 from berth.store.allocations import ProviderAllocations
 

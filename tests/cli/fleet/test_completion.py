@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from berth.cli.fleet import completing
+from berth.cli import completing
 from tests.cli.conftest import Fleet
 from tests.cli.in_process import InProcess
 from tests.e2e.serving import PATIENCE
@@ -40,6 +40,7 @@ def test_names_come_from_the_service_or_the_database(
     for words, names in (
         ("provider show sh", ["shelf"]),
         ("provider create x --parent sh", ["shelf"]),
+        ("who sh", ["shelf"]),
         ("inventory set shelf CUSTOM_N", []),
         ("inventory set shelf MEMORY_M", ["MEMORY_MB="]),
         ("class show VCP", ["VCPU"]),

@@ -10,12 +10,13 @@ from typing import Any, cast
 import pytest
 
 from berth.cli.fleet import demo_loading
-from berth.cli.fleet.client import DRAINS, Client, of_transport
+from berth.cli.fleet.client import Client, of_transport
 from berth.cli.fleet.demo_fleet import demo_fleet
-from berth.cli.fleet.demo_traffic import Traffic
-from berth.cli.fleet.refusals import Forbidden
+from berth.cli.fleet.demo_service import Traffic
 from berth.config import Settings
 from berth.direct import PlacementDirect
+from berth.model.paths import DRAINS
+from berth.model.refusals import Forbidden
 from berth.store.engine.database import Database
 
 
@@ -90,7 +91,7 @@ def test_something_goes_on_in_every_fleet(
 
 def consumers(client: Client) -> set[str]:
     """The UUIDs of all consumers."""
-    return {consumer.uuid for consumer in client.for_programs.consumers()}
+    return {consumer.uuid for consumer in client.consumers()}
 
 
 def drains(client: Client) -> frozenset[str]:

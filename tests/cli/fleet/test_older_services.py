@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from berth.cli.exit_codes import ExitCode
+from berth.cli.failure import ExitCode
 from tests.cli.in_process import InProcess
 
 UUID: Final = "4e8e5957-649f-477b-9e5b-f1f75b21c03c"

@@ -9,10 +9,9 @@ from typing import Any, Final
 
 import pytest
 
-from berth.cli.columns import cut_to, print_columns
-from berth.cli.fleet.capacity_tables import print_capacities
-from berth.cli.fleet.durations import time_left, utc_time
-from berth.cli.fleet.explanations import print_explanations
+from berth.cli.columns import cut_to, print_columns, time_left, utc_time
+from berth.cli.fleet.capacity import print_capacities
+from berth.cli.fleet.why import print_explanations
 
 HOST: Final = {"uuid": "4e8e5957-649f-477b-9e5b-f1f75b21c03c", "name": "cn17"}
 VCPU: Final = "/groups//resources/VCPU"

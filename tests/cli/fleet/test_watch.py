@@ -15,7 +15,7 @@ import pytest
 
 from berth.cli.fleet.access import access_of, connect
 from berth.cli.fleet.client import Client, of_transport
-from berth.cli.options import ConfigurationSource
+from berth.cli.sources import ConfigurationSource
 from berth.client import Changes, Unreachable
 from berth.client import Client as ProgramClient
 from berth.store.engine import journal

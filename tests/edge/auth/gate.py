@@ -16,7 +16,7 @@ import bcrypt
 from berth.api.environ import CONTEXT
 from berth.edge.auth.identity import identify
 from berth.edge.auth.layers import Layer
-from berth.edge.request_log import log_requests
+from berth.edge.layers import front
 from tests.client import Client, Response
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Gate:
 
     def __init__(self, layer: Layer) -> None:
         self._inside = layer(identify(_who))
-        self._client = Client.of(log_requests(self._with_address))
+        self._client = Client.of(front(self._with_address))
         self._address = ""
 
     def knock(

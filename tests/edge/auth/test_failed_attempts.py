@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from berth.edge.auth import failed_attempts
-from berth.edge.auth.failed_attempts import (
+from berth.edge.auth import file_based as failed_attempts
+from berth.edge.auth.file_based import (
     FORGET_S,
     FREE,
     LINES_A_MINUTE,

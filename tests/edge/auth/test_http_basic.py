@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from berth.edge.auth import htpasswd, http_basic
-from berth.edge.auth.failed_attempts import FORGET_S, FREE, NAMES_FREE
-from berth.edge.auth.file_based import layer_of
+from berth.edge.auth.file_based import FORGET_S, FREE, NAMES_FREE, layer_of
 from berth.edge.auth.http_basic import CHALLENGE, CHECKS_MAX, REMEMBER_S, HttpBasic
 from berth.edge.auth.watched_file import LOOK_EVERY_S
 from tests.e2e.serving import wait_until

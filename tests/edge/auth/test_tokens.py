@@ -11,18 +11,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from berth.edge.auth.failed_attempts import FREE
-from berth.edge.auth.file_based import layer_of
+from berth.edge.auth.file_based import FREE, layer_of
 from berth.edge.auth.identity import Identity
-from berth.edge.auth.token_file import (
-    Token,
-    hash_of,
-    id_in,
-    issue,
-    parse_tokens,
-    render_tokens,
-)
-from berth.edge.auth.tokens import Tokens
+from berth.edge.auth.tokens import Token, Tokens, hash_of, id_in, issue, parse_tokens, render_tokens
 from berth.edge.auth.watched_file import LOOK_EVERY_S, MalformedLine
 from tests.edge.auth.gate import Clock, Gate, basic, bearer, replace
 

@@ -17,7 +17,7 @@ import pytest
 
 from berth.edge.server import slow_clients
 from berth.edge.server.connections import Connection, connections_to, cut, listens
-from berth.edge.server.slow_clients import RATE, Served, SlowClients, Wait, in_the_way
+from berth.edge.server.slow_clients import RATE, Request, SlowClients, WatchedBody, in_the_way
 from berth.edge.server.workers import CONNECTIONS_MAX, FILES_BESIDES, connections_for_files
 
 #: Of the limits of open files: none, and as many as a worker wants.
@@ -49,12 +49,13 @@ def asking(port: int, *, at: float, now: float) -> Connection:
     return seen(now - START, port, at=at - START)
 
 
-def awaited(slow: SlowClients, since: float, address: str = "192.0.2.1", received: int = 0) -> Wait:
-    """A body that a thread waits for."""
-    wait = Wait(address, START + since)
-    wait.received = received
-    slow.waits.add(wait)
-    return wait
+def awaited(
+    slow: SlowClients, since: float, address: str = "192.0.2.1", received: int = 0
+) -> Request:
+    """A request for whose body a thread waits."""
+    request = Request(address, START + since, received, is_awaited=True)
+    slow.requests.add(request)
+    return request
 
 
 def c(fd: int, **fields: Any) -> Callable[[float], Connection]:
@@ -166,8 +167,8 @@ def test_of_several_bodies_the_first_that_is_awaited_finds_its_connection_first(
         slow = SlowClients(GIVEN)
         for _ in range(2):
             awaited(slow, since=0)
-        for wait, late in zip(slow.waits, (later_first, not later_first), strict=True):
-            wait.since = START + (0.2 if late else 0.1)
+        for request, late in zip(slow.requests, (later_first, not later_first), strict=True):
+            request.since = START + (0.2 if late else 0.1)
         now = GIVEN + 1
         several = [seen(now, fd, at=at) for fd, at in {1: -0.2, 2: 0.0, 3: 0.5}.items()]
         return {connection.fd for connection in slow.late(several, START + now).owing}
@@ -223,7 +224,7 @@ def test_a_whole_request_that_runs_for_long_is_never_cut_off(
     slow = SlowClients(GIVEN)
     at = START + 1
     monkeypatch.setattr(slow_clients, "time", SimpleNamespace(monotonic=lambda: at))
-    served = slow.begin("192.0.2.1", None)
+    served = slow.begin("192.0.2.1")
     own, other = asking(1, at=START, now=now), asking(2, at=START + 5, now=now)
     elsewhere = replace(asking(3, at=START, now=now), peer=("192.0.2.9", 3))
     assert silent(slow, own, other, elsewhere, now=now) == [2, 3]
@@ -231,18 +232,52 @@ def test_a_whole_request_that_runs_for_long_is_never_cut_off(
     slow.end(served)
     assert silent(slow, own, now=now + 1) == [], "the response may not have been sent yet"
     assert silent(slow, own, now=now + 6) == [1]
-    assert not slow.served
+    assert not slow.requests
 
 
 def test_a_request_whose_body_is_awaited_is_not_whole() -> None:
     """Its connection ends too, as long after its beginning as any."""
     now = START + GIVEN + 1
     slow = SlowClients(GIVEN)
-    wait = awaited(slow, since=GIVEN)
-    slow.served.add(Served("192.0.2.1", now - 1, wait))
+    request = awaited(slow, since=GIVEN)
     assert silent(slow, asking(1, at=START, now=now), now=now) == [1]
-    slow.waits.clear()
+    request.is_awaited = False
     assert silent(slow, asking(1, at=START, now=now), now=now) == []
+
+
+def test_a_request_whose_body_took_its_time_is_whole_once_it_has_come() -> None:
+    """Its last bytes came after it had reached the application."""
+    now = START + GIVEN + 10
+    slow = SlowClients(GIVEN)
+    slow.requests.add(Request("192.0.2.1", START, read_at=START + 6))
+    own = replace(asking(1, at=START, now=now), came_ago=now - START - 5)
+    other = replace(asking(2, at=START, now=now), came_ago=now - START - 8)
+    assert silent(slow, own, other, now=now) == [2]
+
+
+def test_no_connection_is_cut_off_that_may_be_that_of_a_whole_request() -> None:
+    """One that came when the late one came, from the same address, and still runs."""
+    slow = SlowClients(GIVEN)
+    awaited(slow, since=0)
+    whole = Request("192.0.2.1", START + 0.2)
+    slow.requests.add(whole)
+    now = GIVEN + 1
+    late, other = seen(now, 1), seen(now, 2, at=0.2)
+    assert slow.late([late, other], START + now).owing == []
+    whole.ended_at = START + now
+    gone = START + now + 3
+    assert [each.fd for each in slow.late([seen(gone - START, 1)], gone).owing] == [1]
+
+
+def test_a_stream_that_has_begun_is_not_confused_with_a_body_that_is_late() -> None:
+    """Something has been sent on its connection, however long ago."""
+    slow = SlowClients(GIVEN)
+    awaited(slow, since=0)
+    slow.requests.add(Request("192.0.2.1", START, is_streamed=True))
+    now = GIVEN + 20
+    late, follower = seen(now, 1), seen(now, 2, sent_ago=GIVEN + 1, taken=300)
+    assert [each.fd for each in slow.late([follower, late], START + now).owing] == [1]
+    assert slow.late([follower], START + now).owing == []
 
 
 def test_who_rests_longest_makes_room() -> None:
@@ -269,12 +304,16 @@ def test_who_rests_longest_makes_room() -> None:
 
 def test_an_end_after_the_deadline_is_one_by_the_deadline() -> None:
     """TimeoutError if the stream ends early after its deadline; before it, the bytes received."""
-    assert SlowClients(GIVEN).watched(BytesIO(b"abc"), "192.0.2.1").read(5) == b"abc"
+
+    def watched(slow: SlowClients) -> WatchedBody:
+        return WatchedBody(BytesIO(b"abc"), slow.begin("192.0.2.1"), slow)
+
+    assert watched(SlowClients(GIVEN)).read(5) == b"abc"
     hasty = SlowClients(-1.0)
-    assert hasty.watched(BytesIO(b"abc"), "192.0.2.1").read(3) == b"abc"
+    assert watched(hasty).read(3) == b"abc"
     with pytest.raises(TimeoutError, match="3 bytes came before the deadline"):
-        hasty.watched(BytesIO(b"abc"), "192.0.2.1").read(5)
-    assert not hasty.waits
+        watched(hasty).read(5)
+    assert not any(request.is_awaited for request in hasty.requests)
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from berth.edge.server import connections, lifeline, workers
-from berth.edge.server.wakeup import SLEEP_S_MAX, Wakeup
+from berth.edge.server import connections, stopping, workers
+from berth.edge.server.stopping import SLEEP_S_MAX, Wakeup
 from tests.e2e.serving import PATIENCE
 
 #: Granian asks each worker once when all have ended.
@@ -84,7 +84,7 @@ def test_a_worker_may_end_while_it_is_looked_at(monkeypatch: pytest.MonkeyPatch)
 #: SIGTERM comes at every line of Python that a wait runs, those of the standard library too.
 SIGNALLED = """
 import signal, sys
-from berth.edge.server.wakeup import Wakeup
+from berth.edge.server.stopping import Wakeup
 
 wakeup = Wakeup(lambda: False)
 signal.signal(signal.SIGTERM, lambda *_: wakeup.set())
@@ -151,12 +151,12 @@ def test_what_there_is_to_do_is_not_forgotten_with_the_event() -> None:
 def test_without_a_parent_it_ends_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing else would stop it, and it keeps the address in use."""
     sent: list[int] = []
-    monkeypatch.setattr(lifeline, "_ASKED_EACH_S", 0.001)
-    monkeypatch.setattr(lifeline, "_POLL_S", 0.001)
+    monkeypatch.setattr(stopping, "_ASKED_EACH_S", 0.001)
+    monkeypatch.setattr(stopping, "_POLL_S", 0.001)
     monkeypatch.setattr(os, "kill", lambda _process, number: sent.append(number))
-    stopping = threading.Event()
-    lifeline._watch(-1, lambda: False, stopping)
-    assert stopping.is_set()
+    is_stopping = threading.Event()
+    stopping._watch(-1, lambda: False, is_stopping)
+    assert is_stopping.is_set()
     assert sent[0] == signal.SIGTERM
     assert sent[-1] == signal.SIGKILL
 
@@ -166,11 +166,11 @@ def test_who_waits_for_changes_hears_that_the_service_stops(
 ) -> None:
     """While its parent still runs, which waits for the requests of its workers."""
     heard: list[bool] = []
-    stopping = threading.Event()
+    is_stopping = threading.Event()
     parents = iter((7, 1))
     monkeypatch.setattr(os, "getppid", lambda: next(parents))
     monkeypatch.setattr(os, "kill", lambda _process, _number: None)
-    pause = SimpleNamespace(sleep=lambda _: heard.append(stopping.is_set()))
-    monkeypatch.setattr(lifeline, "time", pause)
-    lifeline._watch(7, lambda: True, stopping)
+    pause = SimpleNamespace(sleep=lambda _: heard.append(is_stopping.is_set()))
+    monkeypatch.setattr(stopping, "time", pause)
+    stopping._watch(7, lambda: True, is_stopping)
     assert heard[0]

@@ -14,7 +14,6 @@ from berth.index import Index
 from berth.index.block import ROWS_MAX
 from berth.index.snapshot import Snapshot
 from berth.store.engine.database import Database
-from berth.store.index_feed import USUAL, Portions
 from berth.upkeep import schema
 from compare.script.step import Step
 from tests.client import Client, Response
@@ -109,8 +108,8 @@ class Workers:
 
     def _index(self, database: Database) -> Index:
         if not self._is_tight:
-            return Index(database, portions=USUAL, rows_max=ROWS_MAX)
-        return Index(database, portions=Portions(in_list_max=2, part_providers=3), rows_max=2)
+            return Index(database, rows_max=ROWS_MAX)
+        return Index(database, part_providers=3, rows_max=2)
 
     def check(self, worker: int) -> Sequence[str]:
         """The faults of a worker's index, and now and then of the database."""

@@ -1,47 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reports a host through libvirt.
 
-The model is the same for all hosts (`drivers.hosts`). libvirt adds the guests: they tell on which
-NUMA nodes consumers are, which PCI functions they use, and on which GPU their vGPUs are. vGPUs on
-the root move to one child for each GPU, with their allocations.
+The model is the same for all hosts (`drivers.host_model`). libvirt adds the guests: they tell on
+which NUMA nodes consumers are, which PCI functions they use, and on which GPU their vGPUs are.
+vGPUs on the root move to one child for each GPU, with their allocations.
 Source: spec/compute-side.md 4.
 """
 
 from __future__ import annotations
 
 import logging
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
-from berth.hosts.drivers import Used
-from berth.hosts.drivers.hosts.id_lists import write_id_list
-from berth.hosts.drivers.hosts.moving import allocated_on, transfer
-from berth.hosts.drivers.hosts.notices import Notices
-from berth.hosts.drivers.hosts.options import Placement
-from berth.hosts.drivers.hosts.pci import Function, functions_given
-from berth.hosts.drivers.hosts.shaping import Shaper, counts_disk
-from berth.hosts.drivers.kept import Keeping
+from berth.hosts.drivers.host_model.devices import functions_given
+from berth.hosts.drivers.host_model.facts import HostDriver
+from berth.hosts.drivers.host_model.moving import allocated_on, transfer
+from berth.hosts.drivers.host_model.names import write_id_list
+from berth.hosts.drivers.host_model.options import LibvirtOptions, Placement
+from berth.hosts.drivers.host_model.shaping import Shaper, counts_disk
 from berth.hosts.drivers.libvirt.gpus import (
     GPU,
     DeviceLocator,
+    KeptFree,
+    MovedTo,
     Placing,
     Unattributed,
     devices_by_guest,
     gpus_of,
+    left_before,
 )
-from berth.hosts.drivers.libvirt.host_facts import (
-    device_notices,
-    devices_of,
-    facts_of,
-    node_of_cpus,
+from berth.hosts.drivers.libvirt.host import (
+    Host,
+    Machine,
+    read_host,
     shares_of,
 )
-from berth.hosts.drivers.libvirt.kept_free import KeptFree, MovedTo, left_before
-from berth.hosts.drivers.libvirt.machine import Host, Machine
-from berth.hosts.drivers.libvirt.options import Options
 from berth.hosts.drivers.libvirt.passthrough import (
     Assigned,
     Refused,
@@ -64,53 +60,63 @@ _FIRSTS: Final[Mapping[str, Mapping[str, float]]] = {
 }
 
 
-class LibvirtDriver:
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """What one pass sees of a host's vGPUs."""
+
+    tree: ProviderTree
+    #: As the service has it.
+    root: ProviderData
+    #: Those on offer.
+    gpus: Sequence[GPU]
+    mdevs: Sequence[Mdev]
+    #: What an earlier move left on the root, by class.
+    left: Mapping[str, int]
+
+    @property
+    def classes(self) -> Set[str]:
+        """The resource classes of the GPUs, in their order."""
+        return dict.fromkeys(gpu.resource_class for gpu in self.gpus).keys()
+
+    def child(self, gpu: GPU) -> ProviderData:
+        """The provider of a GPU."""
+        return self.tree.data(self.name_of(gpu))
+
+    def name_of(self, gpu: GPU) -> str:
+        """The name of a GPU's provider."""
+        return f"{self.root.name}_{gpu.device}"
+
+
+class LibvirtDriver(HostDriver):
     """Reports a host with libvirt."""
 
     #: See `drivers.KnowsOneHost`.
     one_host = "the one that libvirt runs on"
 
-    def __init__(self, host: Host, options: Options) -> None:
+    def __init__(self, host: Host, options: LibvirtOptions) -> None:
+        super().__init__(options)
         self._host = host
         self._options = options
+        self._forget("")
+
+    def _forget(self, root: str) -> None:
+        """Begin with a root, of which nothing is remembered yet."""
+        #: The UUID of the root in the last pass, of which the rest is remembered.
+        self._root = root
         #: Consumers whose GPU was unknown at the last move.
         self.unattributed: tuple[Unattributed, ...] = ()
-        self._notices = Notices()
-        self.keeping = Keeping(options.keep_days)
-        #: By root and resource class, what the last move left on the root for unattributed
-        #: consumers.
-        self._left: dict[tuple[str, str], int] = {}
-        #: By root and resource class, moves that were requested but did not happen.
-        self._waiting: set[tuple[str, str]] = set()
+        #: By resource class, what the last move left on the root for unattributed consumers.
+        self._left: dict[str, int] = {}
+        #: The resource classes of moves that were requested but did not happen.
+        self._waiting: set[str] = set()
         self._kept_free = KeptFree()
         self._sums = Unclaimed()
-        #: By root, the functions that consumers use, and their totals, when the allocations were
-        #: requested.
-        self._asked: dict[str, tuple[Assigned, Mapping[str, Counter[str]]]] = {}
-        #: By root, assignments to which nothing could be added, with the providers' generations.
-        self._checked: dict[str, tuple[Assigned, Mapping[str, int | None]]] = {}
-        #: By root, functions that could not be added to allocations.
-        self._refused: dict[str, tuple[Refused, ...]] = {}
-        #: The NUMA node of each CPU in the last pass.
-        self._node_of: Mapping[int, int] = {}
-        #: Reads the usage of a provider, by resource class; None: only known at a reshape.
-        self.used: Used | None = None
-
-    @property
-    def untold(self) -> tuple[Unattributed, ...]:
-        """The former name of `unattributed`, available for one more release."""
-        warnings.warn(
-            "`untold` is called `unattributed` now, and the former name will go with the next "
-            "release",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return self.unattributed
-
-    @property
-    def notices(self) -> tuple[str, ...]:
-        """The notices of the last pass for the operator, a sentence each."""
-        return self._notices.last
+        #: The functions that consumers use, and their totals, when the allocations were requested.
+        self._asked: tuple[Assigned, Mapping[str, Counter[str]]] = {}, {}
+        #: Assignments to which nothing could be added, with the providers' generations.
+        self._checked: tuple[Assigned, Mapping[str, int | None]] | None = None
+        #: Functions that could not be added to allocations.
+        self._refused: tuple[Refused, ...] = ()
 
     def update_provider_tree(
         self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
@@ -122,24 +128,24 @@ class LibvirtDriver:
             HealingNeeded: consumers may have less allocated than they use, and `allocations` is
                 None.
             ReshapeFailed, BadProviderTree: guests have other devices than are allocated to them;
-                there is
-                no room for unattributed consumers; or a provider of others is in the way.
+                there is no room for unattributed consumers; or a provider of others is in the way.
             BadConfiguration: the options do not suit the host.
             HostUnreadable: libvirt does not answer.
         """
         machine = self._host.machine()
         node_devices = self._host.devices()
-        self._node_of = node_of_cpus(machine, self._node_of)
-        devices, cut = devices_of(node_devices, machine.encryption_slots, self._options)
         root = provider_tree.data(nodename)
-        facts = facts_of(
+        if root.uuid != self._root:
+            # The host was deleted, and registered again.
+            self._forget(root.uuid)
+        facts = read_host(
             machine,
-            devices,
+            node_devices,
             self._options,
-            node_of=self._node_of,
             disk_gib=self._disk_gib(provider_tree, root),
-            functions=node_devices.functions,
+            remembered=self._node_of,
         )
+        self._node_of = facts.node_of
         with provider_tree.transaction():
             shaper = Shaper(
                 provider_tree,
@@ -155,35 +161,37 @@ class LibvirtDriver:
             )
             gpus = [
                 replace(gpu, total=total)
-                for gpu in gpus_of(cut)
+                for gpu in gpus_of(facts.devices)
                 if (total := shaper.offers(f"{root.name}_{gpu.device}", gpu.resource_class))
             ]
-            left = left_before(provider_tree, root)
-            moving = self._vgpus_to_move(root, gpus, left, is_asking=allocations is None)
+            of_pass = _Pass(
+                provider_tree, root, gpus, node_devices.mdevs, left_before(provider_tree, root)
+            )
+            moving = self._vgpus_to_move(of_pass, is_asking=allocations is None)
             if allocations is None:
                 given = {
                     address: (provider, name)
-                    for address, (provider, name) in self._given(node_devices.functions).items()
+                    for address, (provider, name) in functions_given(
+                        node_devices.functions, self._options.pci
+                    ).items()
                     if shaper.reports(_pci_provider(root, provider))
                 }
                 self._ask(provider_tree, root, shaper.why_moving() or moving, given)
-            self._recall(provider_tree, root, gpus, left)
+            self._recall(of_pass)
             shaper.shape()
             carried: dict[str, int] = {}
             if allocations is not None and moving:
-                carried = self._move_vgpus(
-                    provider_tree, root.uuid, gpus, node_devices.mdevs, allocations, left
-                )
+                carried = self._move_vgpus(of_pass, allocations)
             else:
-                self._release(provider_tree, root)
-            self._keep_free(provider_tree, root, gpus, carried)
+                self._release(of_pass)
+            self._keep_free(of_pass, carried)
             if allocations is not None:
                 self._heal(provider_tree, root, allocations)
-        refused = [refusal.sentence for refusal in self._refused.get(root.uuid, ())]
-        notices = device_notices(node_devices, self._options)
+        refused = [refusal.sentence for refusal in self._refused]
+        notices = [*shaper.notices]
         if allocations is None:
-            notices += self._unclaimed(provider_tree, root, gpus, node_devices.mdevs)
-        self._notices.tell([*shaper.notices, *notices, *self._unplaced(root, gpus), *refused])
+            notices += self._unclaimed(of_pass)
+        self._tell([*notices, *self._unplaced(of_pass), *refused])
 
     def _disk_gib(self, tree: ProviderTree, root: ProviderData) -> int:
         disk = self._options.disk
@@ -203,9 +211,6 @@ class LibvirtDriver:
 
     # --- PCI functions of guests ------------------------------------------------------------------
 
-    def _given(self, functions: Sequence[Function]) -> dict[str, tuple[str, str]]:
-        return functions_given(functions, self._options.pci) if self._options.pci else {}
-
     def _ask(
         self,
         tree: ProviderTree,
@@ -217,40 +222,37 @@ class LibvirtDriver:
         allocated to them.
 
         The last check remains valid while neither the guests nor any generation in the tree has
-        changed:
-        reducing an allocation rewrites the rest. Deleting a whole consumer changes no generation,
-        but makes
-        room for functions that were refused.
+        changed: reducing an allocation rewrites the rest. Deleting a whole consumer changes no
+        generation, but makes room for functions that were refused.
 
         Raises:
             ReshapeNeeded, HealingNeeded: to request them.
         """
         guests = self._host.guests() if given else []
         assigned = assigned_to(guests, given, self._options.migrations)
-        is_checked = self._checked.get(root.uuid) == (assigned, _generations(tree, root))
-        if is_checked and not self._has_new_room(root):
+        is_checked = self._checked == (assigned, _generations(tree, root))
+        if is_checked and not self._has_new_room():
             assigned = {}
         else:
             # If the pass crashes, the next one checks again.
-            self._checked.pop(root.uuid, None)
-            self._refused.pop(root.uuid, None)
+            self._checked, self._refused = None, ()
         actual_usage = actual_usage_of(assigned)
-        self._asked[root.uuid] = assigned, actual_usage
+        self._asked = assigned, actual_usage
         if why_moving:
             raise ReshapeNeeded(why_moving, actual_usage=actual_usage)
         if actual_usage:
             raise HealingNeeded(actual_usage)
 
-    def _has_new_room(self, root: ProviderData) -> bool:
+    def _has_new_room(self) -> bool:
         """Whether functions were released on a provider where some were refused."""
         return self.used is not None and any(
             self.used(refusal.provider).get(refusal.resource_class, 0) < refusal.allocated
-            for refusal in self._refused.get(root.uuid, ())
+            for refusal in self._refused
         )
 
     def _heal(self, tree: ProviderTree, root: ProviderData, allocations: Allocations) -> None:
         """Add to the allocations what consumers used when the allocations were requested."""
-        assigned, actual_usage = self._asked.pop(root.uuid, ({}, {}))
+        (assigned, actual_usage), self._asked = self._asked, ({}, {})
         if not assigned:
             return
         addresses = {address for has in assigned.values() for address, _ in has}
@@ -261,83 +263,63 @@ class LibvirtDriver:
         }
         own = {uuid: tree.data(uuid) for uuid in tree.get_provider_uuids(root.uuid)}
         healing = heal(allocations, assigned, uuids, actual_usage, own=own)
-        self._refused[root.uuid] = healing.refused
+        self._refused = healing.refused
         if not healing.has_added:
-            self._checked[root.uuid] = (assigned, _generations(tree, root))
+            self._checked = (assigned, _generations(tree, root))
 
     # --- vGPUs ------------------------------------------------------------------------------------
 
-    def _vgpus_to_move(
-        self,
-        root: ProviderData,
-        gpus: Sequence[GPU],
-        left: Mapping[str, int],
-        *,
-        is_asking: bool,
-    ) -> str:
+    def _vgpus_to_move(self, of_pass: _Pass, *, is_asking: bool) -> str:
         """A sentence if the root has vGPUs other than those that the last move left there."""
-        for name in sorted({gpu.resource_class for gpu in gpus} & root.inventory.keys()):
-            record, key = root.inventory[name], (root.uuid, name)
-            if name in left and is_asking and key in self._waiting:
+        root, left = of_pass.root, of_pass.left
+        for name in sorted(of_pass.classes & root.inventory.keys()):
+            total = root.inventory[name]["total"]
+            if name in left and is_asking and name in self._waiting:
                 # The driver was recreated while the agent runs: the next start may know more.
-                self._left.setdefault(key, record["total"])
-            if name not in left or record["total"] > self._left.get(key, 0):
-                self._waiting.add(key)
+                self._left.setdefault(name, total)
+            if name not in left or total > self._left.get(name, 0):
+                self._waiting.add(name)
                 return f"To move: {name} from {root.name} to its GPUs"
         return ""
 
-    def _move_vgpus(
-        self,
-        tree: ProviderTree,
-        root: str,
-        gpus: Sequence[GPU],
-        mdevs: Sequence[Mdev],
-        allocations: Allocations,
-        left: Mapping[str, int],
-    ) -> dict[str, int]:
+    def _move_vgpus(self, of_pass: _Pass, allocations: Allocations) -> dict[str, int]:
         """Move vGPUs, with their allocations, from the root to their GPUs.
 
         As much as unattributed consumers have stays on the root, all of it reserved.
-
-        Args:
-            left: what an earlier move left there.
 
         Returns:
             By the GPU's provider, the change in what an operator has reserved of it.
         """
         self.unattributed, self._left, self._waiting = (), {}, set()
         carried: dict[str, int] = {}
-        node = tree.data(root).name
-        moving: dict[str, list[GPU]] = {}
-        for gpu in gpus:
-            if gpu.resource_class in tree.data(root).inventory:
-                moving.setdefault(gpu.resource_class, []).append(gpu)
+        tree, root = of_pass.tree, of_pass.root.uuid
+        moving = [name for name in of_pass.classes if name in tree.data(root).inventory]
         if not moving:
             return carried
+        own = set(tree.get_provider_uuids(root))
         locator = DeviceLocator(
             self._host.guests(),
-            mdevs,
+            of_pass.mdevs,
             migrations=self._options.migrations,
             assume=self._options.assume,
         )
-        own = set(tree.get_provider_uuids(root))
-        for name, gpus_of_class in moving.items():
-            children = {gpu.device: tree.data(f"{node}_{gpu.device}").uuid for gpu in gpus_of_class}
+        for name in moving:
+            gpus = [gpu for gpu in of_pass.gpus if gpu.resource_class == name]
+            children = {gpu.device: of_pass.child(gpu).uuid for gpu in gpus}
             placing = locator.place(
                 allocated_on(allocations, root, name),
-                gpus_of_class,
+                gpus,
                 allocated_on_gpus=_allocated_on_gpus(allocations, children, name),
                 elsewhere=_holding_outside(allocations, own, name),
             )
             for consumer, parts in placing.parts.items():
                 to = {children[device]: part for device, part in parts.items()}
                 transfer(allocations, consumer, name, source=root, parts=to)
-            reserved = tree.data(root).inventory[name].get("reserved", 0) - left.get(name, 0)
-            self._left[root, name] = sum(
-                consumer_left.amount for consumer_left in placing.unattributed
-            )
-            self._leave_on_root(tree, root, name, self._left[root, name])
+            reserved = tree.data(root).inventory[name].get("reserved", 0)
+            self._left[name] = sum(each.amount for each in placing.unattributed)
+            self._leave_on_root(tree, root, name, self._left[name])
             self.unattributed += placing.unattributed
+            reserved -= of_pass.left.get(name, 0)
             carried |= self._carry(tree, allocations, name, children, placing, reserved)
         for consumer_left in self.unattributed:
             LOG.warning("%s", consumer_left)
@@ -381,74 +363,64 @@ class LibvirtDriver:
             left[name] = {"total": amount, "max_unit": amount, "reserved": amount}
         tree.update_inventory(root, left)
 
-    def _release(self, tree: ProviderTree, root: ProviderData) -> None:
+    def _release(self, of_pass: _Pass) -> None:
         """Remove from the root what was left there for consumers that are gone."""
+        root = of_pass.root
         for name in sorted(root.inventory):
-            if self.used is not None and (root.uuid, name) in self._left:
+            if self.used is not None and name in self._left:
                 used = self.used(root.uuid).get(name, 0)
                 if used < root.inventory[name]["total"]:
-                    self._leave_on_root(tree, root.uuid, name, used)
+                    self._leave_on_root(of_pass.tree, root.uuid, name, used)
 
-    def _recall(
-        self,
-        tree: ProviderTree,
-        root: ProviderData,
-        gpus: Sequence[GPU],
-        left: Mapping[str, int],
-    ) -> None:
+    def _recall(self, of_pass: _Pass) -> None:
         """Find out which part of the GPUs' `reserved` is the driver's, also after a restart."""
-        for name in {gpu.resource_class for gpu in gpus}:
+        for name in of_pass.classes:
             children = [
-                tree.data(child)
-                for gpu in gpus
-                if gpu.resource_class == name and tree.exists(child := f"{root.name}_{gpu.device}")
+                of_pass.child(gpu)
+                for gpu in of_pass.gpus
+                if gpu.resource_class == name and of_pass.tree.exists(of_pass.name_of(gpu))
             ]
-            self._kept_free.recall(children, name, left.get(name, 0))
+            self._kept_free.recall(children, name, of_pass.left.get(name, 0))
 
-    def _keep_free(
-        self,
-        tree: ProviderTree,
-        root: ProviderData,
-        gpus: Sequence[GPU],
-        carried: Mapping[str, int],
-    ) -> None:
+    def _keep_free(self, of_pass: _Pass, carried: Mapping[str, int]) -> None:
         """Reserve room for unattributed consumers on the GPUs while the root has their vGPUs."""
-        on_root = tree.data(root.uuid).inventory
-        unattributed = {name: on_root.get(name, {}).get("total", 0) for _, name in self._left}
-        for gpu in gpus:
-            name = gpu.resource_class
-            child = tree.data(f"{root.name}_{gpu.device}")
+        on_root = of_pass.tree.data(of_pass.root.uuid).inventory
+        unattributed = {name: on_root.get(name, {}).get("total", 0) for name in self._left}
+        for gpu in of_pass.gpus:
+            name, child = gpu.resource_class, of_pass.child(gpu)
             most = min(gpu.total, unattributed.get(name, 0))
             change = carried.get(child.uuid, 0)
-            kept = self._kept_free.write(tree, child, name, most=most, carried=change)
+            kept = self._kept_free.write(of_pass.tree, child, name, most=most, carried=change)
             unattributed[name] = unattributed.get(name, 0) - kept
 
-    def _unplaced(self, root: ProviderData, gpus: Sequence[GPU]) -> Iterator[str]:
+    def _unplaced(self, of_pass: _Pass) -> Iterator[str]:
         """Inventory on the root for which there is no GPU."""
         wanted = {rule.resource_class for rule in self._options.mdev}
-        for name in sorted((wanted - {gpu.resource_class for gpu in gpus}) & root.inventory.keys()):
-            yield f"{root.name} has {name}, but there is no GPU to move it to"
+        for name in sorted((wanted - of_pass.classes) & of_pass.root.inventory.keys()):
+            yield f"{of_pass.root.name} has {name}, but there is no GPU to move it to"
 
-    def _unclaimed(
-        self, tree: ProviderTree, root: ProviderData, gpus: Sequence[GPU], mdevs: Sequence[Mdev]
-    ) -> Iterator[str]:
+    def _unclaimed(self, of_pass: _Pass) -> Iterator[str]:
         """Notices of what running guests have, and nobody has allocated."""
+        tree, root = of_pass.tree, of_pass.root
         dedicated = self._options.cpu_dedicated
         if self.used is None:
             return
         guests = [guest for guest in self._host.guests() if guest.is_running]
-        yield from self._sums.notices(tree, root, guests, dedicated, self.used)
-        if not (gpus or dedicated):
-            return
-        classes = {gpu.resource_class for gpu in gpus} | {"PCPU"}
-        used = {
-            data.uuid: self.used(data.uuid)
+        providers = [
+            data
             for data in map(tree.data, tree.get_provider_uuids(root.uuid))
-            if data.generation is not None and classes & data.inventory.keys()
+            if data.generation is not None
+        ]
+        yield from self._sums.notices(providers, guests, dedicated, self.used)
+        if not (of_pass.gpus or dedicated):
+            return
+        classes = of_pass.classes | {"PCPU"}
+        used = {
+            data.uuid: self.used(data.uuid) for data in providers if classes & data.inventory.keys()
         }
-        has = sum(devices_by_guest(guests, mdevs).values(), Counter[str]())
-        for gpu in gpus:
-            name, child = gpu.resource_class, tree.data(f"{root.name}_{gpu.device}")
+        has = sum(devices_by_guest(guests, of_pass.mdevs).values(), Counter[str]())
+        for gpu in of_pass.gpus:
+            name, child = gpu.resource_class, of_pass.child(gpu)
             places = (used.get(data.uuid, {}) for data in (root, child))
             allocated = sum(place.get(name, 0) for place in places)
             if has[gpu.device] > allocated:

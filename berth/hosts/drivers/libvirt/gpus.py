@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds out on which GPU each consumer's vGPUs are, as far as the host knows: pure, no I/O.
+"""vGPUs: on which GPU each consumer's are, and the room kept free for the others; pure, no I/O.
 
 vGPU inventory on the host's root moves to one child for each GPU, and allocations move to the GPUs
 of their devices. A consumer whose devices are unknown does not hold up the others: its allocation
 stays on the root, and the same amount is kept free on the GPUs, since it may turn up on any of
-them.
-An operator may say where it is.
+them. An operator may say where it is.
+
+The room is kept free within the `reserved` of the GPUs' records. Everything else in `reserved` is
+an operator's, who may be draining a GPU: the driver's part is added to it, up to the total, and
+only that part is removed again. Whatever an operator writes there later is the operator's.
 Source: spec/compute-side.md 4.4.
 """
 
@@ -16,9 +19,11 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
-from berth.hosts.drivers.hosts.devices import Device
+from berth.hosts.drivers.host_model.devices import Device
+from berth.hosts.drivers.host_model.facts import share_out
 from berth.hosts.drivers.libvirt.xml_documents import Guest, Mdev
 from berth.hosts.errors import ReshapeFailed
+from berth.hosts.provider_tree import ProviderData, ProviderTree
 
 _ASSUME: Final = "or set its GPU: assume: {{{consumer}: {device}}}"
 
@@ -63,9 +68,12 @@ class Placing:
 
 
 def gpus_of(devices: Iterable[Device]) -> list[GPU]:
-    """The GPUs among the devices that are divided into mediated ones."""
+    """The devices that are divided into mediated ones."""
     return [
-        GPU(device.name, name, count) for device in devices for name, count in device.counts.items()
+        GPU(device.name, name, count)
+        for device in devices
+        if device.is_mediated
+        for name, count in device.counts.items()
     ]
 
 
@@ -90,8 +98,7 @@ class DeviceLocator:
         guests, mdevs: libvirt's data.
         migrations: the instance of each migration that has allocations, by UUID.
         assume: the device on which an operator says that a consumer is. Used only if the host does
-            not
-            know, or contradicts the allocation.
+            not know, or contradicts the allocation.
     """
 
     def __init__(
@@ -125,8 +132,7 @@ class DeviceLocator:
 
         Raises:
             ReshapeFailed: guests have more devices than are allocated to them; an assumption names
-                no GPU;
-                or there is no room left for unattributed consumers.
+                no GPU; or there is no room left for unattributed consumers.
         """
         resource_class = gpus[0].resource_class
         parts: dict[str, Mapping[str, int]] = {}
@@ -232,3 +238,116 @@ def _no_such_gpu(consumer: str, device: str, gpus: Sequence[GPU]) -> str:
         f"consumer {consumer} is assumed to be on {device}, but the GPUs with "
         f"{gpus[0].resource_class} are {', '.join(gpu.device for gpu in gpus)}"
     )
+
+
+# --- Room that is kept free -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MovedTo:
+    """The provider of a GPU, after a move."""
+
+    data: ProviderData
+    #: The total of its allocations.
+    allocated: int
+    #: The amount to keep free on it for unattributed consumers.
+    kept_free: int
+    #: Whether consumers have more on it than before.
+    has_gained: bool
+
+
+def left_before(tree: ProviderTree, root: ProviderData) -> dict[str, int]:
+    """What an earlier move left on the root, by class: all of it is reserved.
+
+    Before the first move, an operator may have reserved everything on the root too.
+    """
+    below = {
+        name
+        for uuid in tree.get_provider_uuids(root.uuid)
+        if uuid != root.uuid
+        for name in tree.data(uuid).inventory
+    }
+    return {
+        name: record["total"]
+        for name, record in root.inventory.items()
+        if name in below and record["total"] == record.get("reserved", 0)
+    }
+
+
+class KeptFree:
+    """The room that a driver keeps free on its GPUs, by the UUIDs of their providers."""
+
+    def __init__(self) -> None:
+        #: The amount to keep free since the last move.
+        self._wanted: dict[str, int] = {}
+        #: The driver's part of each possible value of `reserved`, since the last write may have
+        #: failed.
+        self._put: dict[str, dict[int, int]] = {}
+
+    def recall(self, gpus: Sequence[ProviderData], resource_class: str, left: int) -> None:
+        """Find out what the driver reserved before it was restarted: as much as it left on the
+        root.
+
+        If everything is reserved, and that is more, an operator has drained the GPU.
+        """
+        for gpu in gpus:
+            record = gpu.inventory.get(resource_class, {"total": 0})
+            reserved = record.get("reserved", 0)
+            if gpu.uuid not in self._put:
+                put = 0 if reserved == record["total"] > left else min(reserved, left)
+                self._put[gpu.uuid] = {reserved: put}
+                self._wanted[gpu.uuid] = put
+            left -= min(self._wanted.get(gpu.uuid, 0), left)
+
+    def move(self, gpus: Sequence[MovedTo], resource_class: str, reserved: int) -> dict[str, int]:
+        """The change in what an operator has reserved of each GPU after a move.
+
+        What was reserved on the root is distributed over their free capacity. Consumers that turn
+        up on a
+        drained GPU take what was reserved there, or they could not be moved.
+        """
+        room, changes = [], {}
+        for gpu in gpus:
+            self._wanted[gpu.data.uuid] = gpu.kept_free
+            others = self._reserved_by_others(gpu.data, resource_class)
+            total = gpu.data.inventory[resource_class]["total"]
+            free = total - gpu.allocated - gpu.kept_free - others
+            room.append(max(0, free))
+            changes[gpu.data.uuid] = max(min(0, free), -others) if gpu.has_gained else 0
+        if shared := min(reserved, sum(room)):
+            for uuid, share in zip(changes, share_out(shared, room), strict=True):
+                changes[uuid] += share
+        return changes
+
+    def write(
+        self,
+        tree: ProviderTree,
+        gpu: ProviderData,
+        resource_class: str,
+        *,
+        most: int,
+        carried: int,
+    ) -> int:
+        """Reserve the room to keep free on a GPU.
+
+        Args:
+            most: the amount to keep free on this GPU and the following ones.
+            carried: the change in what an operator has reserved of it.
+
+        Returns:
+            The part of `most` that this GPU keeps free.
+        """
+        record = gpu.inventory[resource_class]
+        reserved = record.get("reserved", 0)
+        others = self._reserved_by_others(gpu, resource_class)
+        kept = min(self._wanted.get(gpu.uuid, 0), most)
+        becomes = min(others + carried + kept, record["total"])
+        self._put[gpu.uuid] = {reserved: reserved - others, becomes: becomes - others - carried}
+        if becomes != reserved:
+            inventory = {**gpu.inventory, resource_class: {**record, "reserved": becomes}}
+            tree.update_inventory(gpu.uuid, inventory)
+        return kept
+
+    def _reserved_by_others(self, gpu: ProviderData, resource_class: str) -> int:
+        reserved: int = gpu.inventory[resource_class].get("reserved", 0)
+        return reserved - self._put.get(gpu.uuid, {}).get(reserved, 0)

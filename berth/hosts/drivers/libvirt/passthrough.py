@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from berth.hosts.drivers.hosts.moving import put_in
+from berth.hosts.drivers.host_model.moving import put_in
 from berth.hosts.drivers.libvirt.xml_documents import Guest
 from berth.hosts.plan import Allocations, Amounts, amounts_of
 from berth.hosts.provider_tree import ProviderData

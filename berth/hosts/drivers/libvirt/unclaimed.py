@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Final
 
 from berth.hosts.drivers import Used
-from berth.hosts.drivers.hosts.wanted import PAGE_SIZE_TRAIT
+from berth.hosts.drivers.host_model.layout import PAGE_SIZE_TRAIT
 from berth.hosts.drivers.libvirt.xml_documents import Guest
-from berth.hosts.provider_tree import ProviderData, ProviderTree
+from berth.hosts.provider_tree import ProviderData
 
 #: The passes for which a comparison holds, unless a guest or a provider changes: the deletion of a
 #: consumer changes no provider, and to ask in each pass would double the requests of a fleet.
@@ -25,13 +25,12 @@ class Unclaimed:
     """Compares what guests use with what is allocated."""
 
     def __init__(self) -> None:
-        #: By root: what was compared, for how many passes it holds, and the notices.
-        self._results: dict[str, tuple[object, int, tuple[str, ...]]] = {}
+        #: What was compared, for how many passes it holds, and the notices.
+        self._result: tuple[object, int, tuple[str, ...]] = None, 0, ()
 
     def notices(
         self,
-        tree: ProviderTree,
-        root: ProviderData,
+        providers: Sequence[ProviderData],
         guests: Sequence[Guest],
         dedicated: Set[int],
         used: Used,
@@ -39,18 +38,14 @@ class Unclaimed:
         """A sentence for each class of which running guests use more than is allocated.
 
         Args:
+            providers: those of the host's tree that the service knows.
             dedicated: the CPUs that are offered as PCPU, which are compared elsewhere.
         """
-        providers = [
-            data
-            for data in map(tree.data, tree.get_provider_uuids(root.uuid))
-            if data.generation is not None
-        ]
         compared = guests, dedicated, [(data.uuid, data.generation) for data in providers]
-        before, passes, notices = self._results.get(root.uuid, (None, 0, ()))
+        before, passes, notices = self._result
         if compared != before or passes == 0:
             notices, passes = tuple(_notices(providers, guests, dedicated, used)), _PASSES
-        self._results[root.uuid] = compared, passes - 1, notices
+        self._result = compared, passes - 1, notices
         return notices
 
 

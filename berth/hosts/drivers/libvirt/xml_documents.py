@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import Final
 from xml.etree import ElementTree
 
-from berth.hosts.drivers.hosts.id_lists import read_id_list
-from berth.hosts.drivers.hosts.mdev import MdevParent
-from berth.hosts.drivers.hosts.pci import Function
+from berth.hosts.drivers.host_model.devices import NETWORK_CLASS, Function, MdevParent
+from berth.hosts.drivers.host_model.names import read_id_list
 from berth.hosts.errors import HostUnreadable
 
 #: KiB per unit, for libvirt's units.
@@ -28,9 +27,6 @@ _UNITS: Final[Mapping[str, float]] = {
 
 #: The parts of a PCI address.
 _PLACES: Final = ("domain", "bus", "slot", "function")
-
-#: The first digits of the PCI class of network devices.
-_NETWORK: Final = "0x02"
 
 _NOT_OFFERED: Final = ("disable", "forbid")
 
@@ -254,7 +250,7 @@ def _function(pci: ElementTree.Element) -> Function | None:
         address=_address(places),
         device=(f"{int(vendor.get('id', '0'), 0):04x}", f"{int(product.get('id', '0'), 0):04x}"),
         physical=None if physical is None else _address(physical.attrib),
-        is_network=pci.findtext("class", "").startswith(_NETWORK),
+        is_network=pci.findtext("class", "").startswith(NETWORK_CLASS),
         node=None if node < 0 else node,
     )
 

@@ -7,27 +7,19 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from berth.hosts.drivers import Used
-from berth.hosts.drivers.hosts.moving import Placements
-from berth.hosts.drivers.hosts.notices import Notices
-from berth.hosts.drivers.hosts.shaping import Shaper, counts_disk
-from berth.hosts.drivers.kept import Keeping
-from berth.hosts.drivers.linux.disks import Measure, measure
-from berth.hosts.drivers.linux.host import read_host
+from berth.hosts.drivers.host_model.facts import HostDriver
+from berth.hosts.drivers.host_model.options import LinuxOptions
+from berth.hosts.drivers.host_model.shaping import Shaper, counts_disk
+from berth.hosts.drivers.linux.host import Measure, measure, read_host
 from berth.hosts.drivers.linux.nvml import NVML, find_nvml
-from berth.hosts.drivers.linux.options import Options, read_options
 from berth.hosts.plan import Allocations
 from berth.hosts.provider_tree import ProviderTree
 
 
-class LinuxDriver:
+class LinuxDriver(HostDriver):
     """Reports the host that this process runs on, or whose files it can read.
 
     Args:
-        placements: looks up the NUMA nodes of a consumer; None: in the options.
-        used: reads the usage of a provider, so that a device that is gone is removed from the
-            service
-            as soon as it is free; None: it stays until a pass provides the allocations.
         nvml: NVIDIA's library, if it is installed.
         measure: reads the file system of a directory.
     """
@@ -36,23 +28,12 @@ class LinuxDriver:
     one_host = "the one that this process runs on"
 
     def __init__(
-        self,
-        options: Options,
-        *,
-        placements: Placements | None = None,
-        used: Used | None = None,
-        nvml: NVML | None = None,
-        measure: Measure = measure,
+        self, options: LinuxOptions, *, nvml: NVML | None = None, measure: Measure = measure
     ) -> None:
-        self.used = used
-        self._notices = Notices()
-        self.keeping = Keeping(options.keep_days)
+        super().__init__(options)
         self._options = options
-        self._placements = placements or options.placements.get
         self._nvml = nvml
         self._measure = measure
-        #: The NUMA node of each CPU in the last pass.
-        self._node_of: Mapping[int, int] = {}
 
     def update_provider_tree(
         self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
@@ -69,27 +50,20 @@ class LinuxDriver:
         options = self._options
         if not counts_disk(provider_tree, root):
             options = replace(options, disk=None)
-        facts, topology = read_host(
-            options, measure=self._measure, nvml=self._nvml, remembered=self._node_of
-        )
-        self._node_of = topology.node_of
+        facts = read_host(options, measure=self._measure, nvml=self._nvml, remembered=self._node_of)
+        self._node_of = facts.node_of
         shaper = Shaper(
             provider_tree,
             root,
             facts,
             options,
-            placements=self._placements,
+            placements=options.placements.get,
             used=self.used,
             keeping=self.keeping,
             allocations=allocations,
         )
         shaper.shape()
-        self._notices.tell(shaper.notices)
-
-    @property
-    def notices(self) -> tuple[str, ...]:
-        """The notices of the last pass for the operator, a sentence each."""
-        return self._notices.last
+        self._tell(shaper.notices)
 
 
 def make_driver(options: Mapping[str, object]) -> LinuxDriver:
@@ -98,4 +72,4 @@ def make_driver(options: Mapping[str, object]) -> LinuxDriver:
     Raises:
         BadConfiguration: with every fault of the options.
     """
-    return LinuxDriver(read_options(options), nvml=find_nvml())
+    return LinuxDriver(LinuxOptions.read(options), nvml=find_nvml())

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from berth.hosts.drivers.hosts.id_lists import read_id_list
+from berth.hosts.drivers.host_model.names import read_id_list
 
 
 class HostFiles:

@@ -15,10 +15,10 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Any, Final, Protocol
 
-from berth.hosts.drivers.hosts.devices import Device, libvirt_name
-from berth.hosts.drivers.hosts.names import custom_name, trait_name
+from berth.hosts.drivers.host_model.devices import Device
+from berth.hosts.drivers.host_model.names import custom_name, libvirt_name, trait_name
+from berth.hosts.drivers.linux.devices import node_of
 from berth.hosts.drivers.linux.files import HostFiles
-from berth.hosts.drivers.linux.pci import node_of
 
 #: The library's words for errors that are answers: a GPU that cannot be divided, or a driver that
 #: divides none; no slice of that number; a host without NVIDIA's driver.

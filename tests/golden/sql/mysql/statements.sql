@@ -1,13 +1,7 @@
--- store.aggregate_spellings._BY_SPELLING
+-- store.aggregates._BY_SPELLING
 SELECT placement_aggregates.uuid, placement_aggregates.id
 FROM placement_aggregates
 WHERE placement_aggregates.uuid IN (__[POSTCOMPILE_spellings])
-
--- store.aggregate_spellings._RESPELL
-UPDATE placement_aggregates SET updated_at=%s, uuid=%s WHERE placement_aggregates.id = %s AND placement_aggregates.uuid = %s
-
--- store.aggregate_spellings._SPELL
-UPDATE placement_aggregates SET uuid=%s WHERE placement_aggregates.uuid = %s
 
 -- store.aggregates._LEAVE
 DELETE FROM resource_provider_aggregates WHERE resource_provider_aggregates.resource_provider_id = %s
@@ -21,6 +15,12 @@ FROM resource_providers
 WHERE resource_providers.uuid = %s UNION ALL SELECT 0, convert(placement_aggregates.uuid using utf8mb4) AS common_text_2, placement_aggregates.id, NULL AS anon_1
 FROM placement_aggregates
 WHERE placement_aggregates.uuid IN (__[POSTCOMPILE_spellings])
+
+-- store.aggregates._RESPELL
+UPDATE placement_aggregates SET updated_at=%s, uuid=%s WHERE placement_aggregates.id = %s AND placement_aggregates.uuid = %s
+
+-- store.aggregates._SPELL
+UPDATE placement_aggregates SET uuid=%s WHERE placement_aggregates.uuid = %s
 
 -- store.allocations._OF_CONSUMER
 SELECT resource_providers.uuid, coalesce(resource_providers.generation, %s) AS coalesce_1, resource_classes.name, allocations.used, allocations.created_at, projects.external_id, users.external_id AS external_id_1, consumers.generation, consumer_types.name AS name_1
@@ -36,6 +36,11 @@ WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers])
 SELECT consumers.uuid, consumers.generation, resource_classes.name, allocations.used, allocations.created_at, resource_providers.uuid AS uuid_1, coalesce(resource_providers.generation, %s) AS coalesce_1
 FROM resource_providers LEFT OUTER JOIN allocations ON allocations.resource_provider_id = resource_providers.id LEFT OUTER JOIN resource_classes ON resource_classes.id = allocations.resource_class_id LEFT OUTER JOIN consumers ON consumers.uuid = allocations.consumer_id
 WHERE resource_providers.uuid = %s ORDER BY allocations.id
+
+-- store.allocations._OF_PROVIDERS
+SELECT allocations.resource_provider_id, allocations.consumer_id, allocations.resource_class_id, allocations.used
+FROM allocations
+WHERE allocations.resource_provider_id IN (__[POSTCOMPILE_providers])
 
 -- store.changes._COUNTED
 SELECT berth_journal.provider_id, count(*) AS count_1, min(CAST(berth_journal.usage_only AS SIGNED INTEGER)) AS min_1, max(berth_journal.gone_uuid) AS max_1
@@ -395,21 +400,10 @@ WHERE consumers_1.uuid > %s ORDER BY consumers_1.uuid
 WHERE consumers.uuid > %s ORDER BY consumers.uuid
  LIMIT %s
 
--- store.consumer_names._BY_NAME
+-- store.consumers._BY_NAME
 SELECT berth_consumer_names.consumer_uuid, berth_consumer_names.name, projects.external_id
 FROM berth_consumer_names INNER JOIN projects ON projects.id = berth_consumer_names.project_id INNER JOIN consumers ON consumers.uuid = berth_consumer_names.consumer_uuid
 WHERE projects.external_id = %s AND berth_consumer_names.name = %s
-
--- store.consumer_names._DELETE
-DELETE FROM berth_consumer_names WHERE berth_consumer_names.consumer_uuid IN (__[POSTCOMPILE_consumers])
-
--- store.consumer_names._INSERT
-INSERT INTO berth_consumer_names (project_id, name, consumer_uuid) VALUES (%s, %s, %s)
-
--- store.consumer_names._TAKEN
-SELECT berth_consumer_names.project_id, berth_consumer_names.name, berth_consumer_names.consumer_uuid, consumers.id
-FROM berth_consumer_names LEFT OUTER JOIN consumers ON consumers.uuid = berth_consumer_names.consumer_uuid
-WHERE berth_consumer_names.project_id IN (__[POSTCOMPILE_projects]) AND berth_consumer_names.name IN (__[POSTCOMPILE_names])
 
 -- store.consumers._BY_UUID
 SELECT consumers.id, consumers.uuid, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id, (SELECT berth_consumer_names.id
@@ -423,6 +417,9 @@ WHERE consumers.uuid IN (__[POSTCOMPILE_uuids])
 -- store.consumers._DELETE
 DELETE FROM consumers WHERE consumers.id = %s AND consumers.generation = %s
 
+-- store.consumers._DELETE_NAMES
+DELETE FROM berth_consumer_names WHERE berth_consumer_names.consumer_uuid IN (__[POSTCOMPILE_consumers])
+
 -- store.consumers._IDS
 SELECT 0, convert(projects.external_id using utf8mb4) AS common_text_1, projects.id
 FROM projects
@@ -435,55 +432,22 @@ WHERE consumer_types.name IN (__[POSTCOMPILE_names_2])
 -- store.consumers._INSERT
 INSERT INTO consumers (created_at, uuid, project_id, user_id, generation, consumer_type_id) VALUES (%s, %s, %s, %s, %s, %s)
 
+-- store.consumers._INSERT_NAMES
+INSERT INTO berth_consumer_names (project_id, name, consumer_uuid) VALUES (%s, %s, %s)
+
+-- store.consumers._TAKEN
+SELECT berth_consumer_names.project_id, berth_consumer_names.name, berth_consumer_names.consumer_uuid, consumers.id
+FROM berth_consumer_names LEFT OUTER JOIN consumers ON consumers.uuid = berth_consumer_names.consumer_uuid
+WHERE berth_consumer_names.project_id IN (__[POSTCOMPILE_projects]) AND berth_consumer_names.name IN (__[POSTCOMPILE_names])
+
 -- store.consumers._UPDATE
 UPDATE consumers SET updated_at=%s, project_id=%s, user_id=%s, generation=(consumers.generation + %s), consumer_type_id=%s WHERE consumers.id = %s AND consumers.generation = %s
-
--- store.drains._ADD
-INSERT INTO berth_drained (drain_id, provider_id, provider_uuid) VALUES (%s, %s, %s)
-
--- store.drains._COLUMNS
-SELECT berth_drains.name, berth_drains.id, berth_drains.generation, berth_drains.effect, berth_drains.reason, berth_drains.created_at, berth_drains.created_by
-FROM berth_drains
-
--- store.drains._DELETE
-DELETE FROM berth_drains WHERE berth_drains.id = %s AND berth_drains.generation = %s
-
--- store.drains._HOLDING
-SELECT DISTINCT allocations.resource_provider_id, allocations.consumer_id
-FROM allocations
-WHERE allocations.resource_provider_id IN (__[POSTCOMPILE_providers])
-
--- store.drains._IDS
-SELECT berth_drains.id
-FROM berth_drains
-
--- store.drains._INSERT
-INSERT INTO berth_drains (id, name, generation, effect, reason, created_at, created_by) VALUES (%s, %s, %s, %s, %s, %s, %s)
-
--- store.drains._ONE
-SELECT berth_drains.name, berth_drains.id, berth_drains.generation, berth_drains.effect, berth_drains.reason, berth_drains.created_at, berth_drains.created_by
-FROM berth_drains
-WHERE berth_drains.name = %s
-
--- store.drains._PROVIDERS
-SELECT berth_drained.provider_id, berth_drained.provider_uuid
-FROM berth_drained
-WHERE berth_drained.drain_id = %s
-
--- store.drains._REMOVE
-DELETE FROM berth_drained WHERE berth_drained.drain_id = %s AND berth_drained.provider_id IN (__[POSTCOMPILE_providers])
-
--- store.drains._REMOVE_ALL
-DELETE FROM berth_drained WHERE berth_drained.drain_id = %s
-
--- store.drains._UPDATE
-UPDATE berth_drains SET generation=(berth_drains.generation + %s), effect=%s, reason=%s WHERE berth_drains.id = %s AND berth_drains.generation = %s
 
 -- store.engine.database._CLOCK
 SELECT utc_timestamp(6) AS server_time_1
 
 -- store.engine.journal._FENCE
-UPDATE berth_writer SET seq=(berth_writer.seq + %s), updated_at=%s, kept_seq=(%s + %s) WHERE berth_writer.id = %s AND berth_writer.seq = %s
+UPDATE berth_writer SET seq=(berth_writer.seq + %s), updated_at=%s WHERE berth_writer.id = %s AND berth_writer.seq = %s
 
 -- store.engine.journal._FORGET
 DELETE FROM berth_journal WHERE berth_journal.writer_id = %s AND berth_journal.seq <= %s
@@ -513,10 +477,10 @@ WHERE berth_writer.updated_at < %s ORDER BY berth_writer.id
 UPDATE berth_writer SET trimmed_seq=%s WHERE berth_writer.id = %s AND berth_writer.trimmed_seq < %s
 
 -- store.engine.journal._MOVE
-UPDATE berth_writer SET seq=(berth_writer.seq + %s), updated_at=%s, kept_seq=(%s + %s) WHERE berth_writer.id = %s AND berth_writer.seq = %s
+UPDATE berth_writer SET seq=(berth_writer.seq + %s), updated_at=%s WHERE berth_writer.id = %s AND berth_writer.seq = %s
 
 -- store.engine.journal._NEW_WRITER
-INSERT INTO berth_writer (seq, trimmed_seq, updated_at, kept_seq) VALUES (%s, %s, %s, %s)
+INSERT INTO berth_writer (seq, trimmed_seq, updated_at) VALUES (%s, %s, %s)
 
 -- store.engine.journal._NOTE
 INSERT INTO berth_journal (writer_id, seq, provider_id, usage_only, created_at, gone_uuid) VALUES (%s, %s, %s, %s, %s, %s)
@@ -552,33 +516,6 @@ WHERE berth_writer.updated_at < %s
 -- store.engine.project_usages._TAKE
 DELETE FROM berth_project_usages WHERE berth_project_usages.project_id = %s AND berth_project_usages.user_id = %s AND berth_project_usages.consumer_type_id = %s AND berth_project_usages.first_class = %s AND berth_project_usages.writer_id = %s AND berth_project_usages.used_0 = %s AND berth_project_usages.used_1 = %s AND berth_project_usages.used_2 = %s AND berth_project_usages.used_3 = %s
 
--- store.flavors._ALL
-SELECT berth_flavors.name, berth_flavors.request, berth_flavors.expose, berth_flavors.description
-FROM berth_flavors
-
--- store.flavors._DELETE
-DELETE FROM berth_flavors WHERE berth_flavors.name = %s
-
--- store.flavors._IDS
-SELECT berth_flavors.id
-FROM berth_flavors
-
--- store.flavors._INSERT
-INSERT INTO berth_flavors (id, name, request, expose, description) VALUES (%s, %s, %s, %s, %s)
-
--- store.flavors._ONE
-SELECT berth_flavors.request, berth_flavors.expose, berth_flavors.description
-FROM berth_flavors
-WHERE berth_flavors.name = %s
-
--- store.flavors._UPDATE
-UPDATE berth_flavors SET request=%s, expose=%s, description=%s WHERE berth_flavors.name = %s
-
--- store.fleet_allocations._OF_PROVIDERS
-SELECT allocations.resource_provider_id, allocations.consumer_id, allocations.resource_class_id, allocations.used
-FROM allocations
-WHERE allocations.resource_provider_id IN (__[POSTCOMPILE_providers])
-
 -- store.foreign_writes._CLASS_NAMES
 SELECT resource_classes.id, resource_classes.name
 FROM resource_classes
@@ -588,11 +525,6 @@ SELECT resource_providers.id, resource_providers.uuid, resource_providers.name, 
 FROM resource_providers LEFT OUTER JOIN inventories ON inventories.resource_provider_id = resource_providers.id LEFT OUTER JOIN berth_usages ON berth_usages.resource_provider_id = resource_providers.id
 WHERE resource_providers.id IN (__[POSTCOMPILE_providers]) AND (inventories.id IS NOT NULL OR berth_usages.resource_provider_id IS NOT NULL) GROUP BY resource_providers.id, resource_providers.uuid, resource_providers.name, resource_providers.generation
 HAVING coalesce(max(berth_usages.generation), %s) != coalesce(resource_providers.generation, %s)
-
--- store.foreign_writes._OLDER_BERTHS
-SELECT count(*) AS count_1
-FROM berth_writer
-WHERE berth_writer.kept_seq != berth_writer.seq
 
 -- store.generations._BUMP
 UPDATE resource_providers SET updated_at=%s, generation=(resource_providers.generation + %s) WHERE resource_providers.id = %s AND resource_providers.generation = coalesce(%s, resource_providers.generation)
@@ -702,6 +634,11 @@ SELECT berth_drained.provider_id, berth_drained.drain_id
 FROM resource_providers INNER JOIN berth_drained ON berth_drained.provider_id = resource_providers.id AND berth_drained.provider_uuid = resource_providers.uuid
 WHERE resource_providers.root_provider_id > %s AND resource_providers.root_provider_id <= %s
 
+-- store.index_feed._ROOTS_OF
+SELECT resource_providers.root_provider_id
+FROM resource_providers
+WHERE resource_providers.id IN (__[POSTCOMPILE_providers])
+
 -- store.index_feed._STATES
 SELECT resource_providers.id, coalesce(resource_providers.generation, %s) AS coalesce_1, coalesce(timestampdiff(SECOND, '1970-01-01', coalesce(resource_providers.updated_at, resource_providers.created_at)), %s) AS coalesce_3, berth_usages.resource_class_id, berth_usages.used
 FROM resource_providers LEFT OUTER JOIN berth_usages ON berth_usages.resource_provider_id = resource_providers.id
@@ -750,24 +687,6 @@ WHERE inventories.resource_provider_id IN (__[POSTCOMPILE_providers])
 
 -- store.inventories._UPDATE
 UPDATE inventories SET updated_at=%s, total=%s, reserved=%s, min_unit=%s, max_unit=%s, step_size=%s, allocation_ratio=%s WHERE inventories.resource_provider_id = %s AND inventories.resource_class_id = %s
-
--- store.labels._ALL
-SELECT berth_labels.aggregate_uuid, berth_labels.labels
-FROM berth_labels
-
--- store.labels._DELETE
-DELETE FROM berth_labels WHERE berth_labels.aggregate_uuid = %s
-
--- store.labels._INSERT
-INSERT INTO berth_labels (aggregate_uuid, name, labels) VALUES (%s, %s, %s)
-
--- store.labels._OF_AGGREGATE_OR_NAME
-SELECT berth_labels.aggregate_uuid, berth_labels.name, berth_labels.labels
-FROM berth_labels
-WHERE berth_labels.aggregate_uuid = %s OR berth_labels.name = %s
-
--- store.labels._UPDATE
-UPDATE berth_labels SET name=%s, labels=%s WHERE berth_labels.aggregate_uuid = %s
 
 -- store.lease_sweep._DUE
 SELECT berth_leases.consumer_uuid, berth_leases.expires_at, berth_leases.renewals, berth_leases.id
@@ -866,6 +785,96 @@ SELECT traits.name, traits.id
 FROM traits
 WHERE traits.name IN (__[POSTCOMPILE_names])
 
+-- store.named._ADD
+INSERT INTO berth_drained (drain_id, provider_id, provider_uuid) VALUES (%s, %s, %s)
+
+-- store.named._DRAINS[0]
+SELECT berth_drains.name, berth_drains.id, berth_drains.generation, berth_drains.effect, berth_drains.reason, berth_drains.created_at, berth_drains.created_by
+FROM berth_drains
+
+-- store.named._DRAINS[1]
+SELECT berth_drains.name, berth_drains.id, berth_drains.generation, berth_drains.effect, berth_drains.reason, berth_drains.created_at, berth_drains.created_by
+FROM berth_drains
+WHERE berth_drains.name = %s
+
+-- store.named._DRAINS[2]
+SELECT berth_drains.id
+FROM berth_drains
+
+-- store.named._DRAINS[3]
+INSERT INTO berth_drains (id, name, generation, effect, reason, created_at, created_by) VALUES (%s, %s, %s, %s, %s, %s, %s)
+
+-- store.named._DRAINS[4]
+UPDATE berth_drains SET generation=(berth_drains.generation + %s), effect=%s, reason=%s WHERE berth_drains.id = %s AND berth_drains.generation = %s
+
+-- store.named._DRAINS[5]
+DELETE FROM berth_drains WHERE berth_drains.id = %s AND berth_drains.generation = %s
+
+-- store.named._FLAVORS[0]
+SELECT berth_flavors.name, berth_flavors.request, berth_flavors.expose, berth_flavors.description
+FROM berth_flavors
+
+-- store.named._FLAVORS[1]
+SELECT berth_flavors.name, berth_flavors.request, berth_flavors.expose, berth_flavors.description
+FROM berth_flavors
+WHERE berth_flavors.name = %s
+
+-- store.named._FLAVORS[2]
+SELECT berth_flavors.id
+FROM berth_flavors
+
+-- store.named._FLAVORS[3]
+INSERT INTO berth_flavors (id, name, request, expose, description) VALUES (%s, %s, %s, %s, %s)
+
+-- store.named._FLAVORS[4]
+UPDATE berth_flavors SET request=%s, expose=%s, description=%s WHERE berth_flavors.name = %s
+
+-- store.named._FLAVORS[5]
+DELETE FROM berth_flavors WHERE berth_flavors.name = %s
+
+-- store.named._HOLDING
+SELECT DISTINCT allocations.resource_provider_id, allocations.consumer_id
+FROM allocations
+WHERE allocations.resource_provider_id IN (__[POSTCOMPILE_providers])
+
+-- store.named._LABELS[0]
+SELECT berth_labels.aggregate_uuid, berth_labels.labels
+FROM berth_labels
+
+-- store.named._LABELS[1]
+SELECT berth_labels.aggregate_uuid, berth_labels.labels
+FROM berth_labels
+WHERE berth_labels.aggregate_uuid = %s
+
+-- store.named._LABELS[2]
+SELECT berth_labels.id
+FROM berth_labels
+
+-- store.named._LABELS[3]
+INSERT INTO berth_labels (aggregate_uuid, name, labels) VALUES (%s, %s, %s)
+
+-- store.named._LABELS[4]
+UPDATE berth_labels SET name=%s, labels=%s WHERE berth_labels.aggregate_uuid = %s
+
+-- store.named._LABELS[5]
+DELETE FROM berth_labels WHERE berth_labels.aggregate_uuid = %s
+
+-- store.named._OF_AGGREGATE_OR_NAME
+SELECT berth_labels.aggregate_uuid, berth_labels.name, berth_labels.labels
+FROM berth_labels
+WHERE berth_labels.aggregate_uuid = %s OR berth_labels.name = %s
+
+-- store.named._PROVIDERS
+SELECT berth_drained.provider_id, berth_drained.provider_uuid
+FROM berth_drained
+WHERE berth_drained.drain_id = %s
+
+-- store.named._REMOVE
+DELETE FROM berth_drained WHERE berth_drained.drain_id = %s AND berth_drained.provider_id IN (__[POSTCOMPILE_providers])
+
+-- store.named._REMOVE_ALL
+DELETE FROM berth_drained WHERE berth_drained.drain_id = %s
+
 -- store.placements._HOLDING
 SELECT consumers.uuid, consumers.generation, berth_leases.expires_at, resource_providers.id, resource_providers.uuid AS uuid_1, resource_classes.id AS id_1, resource_classes.name, allocations.used
 FROM consumers LEFT OUTER JOIN berth_leases ON berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation LEFT OUTER JOIN allocations ON allocations.consumer_id = consumers.uuid LEFT OUTER JOIN resource_providers ON resource_providers.id = allocations.resource_provider_id LEFT OUTER JOIN resource_classes ON resource_classes.id = allocations.resource_class_id
@@ -876,87 +885,27 @@ SELECT berth_placements.consumer_uuid, berth_placements.digest, berth_placements
 FROM berth_placements
 WHERE berth_placements.consumer_uuid IN (__[POSTCOMPILE_consumers])
 
--- store.project_counts._ANY
-SELECT berth_project_usages.writer_id
-FROM berth_project_usages
- LIMIT %s
-
--- store.project_counts._CORRECT[0]
-UPDATE berth_project_usages SET used_0=%s WHERE berth_project_usages.project_id = %s AND berth_project_usages.user_id = %s AND berth_project_usages.consumer_type_id = %s AND berth_project_usages.first_class = %s AND berth_project_usages.writer_id = %s AND berth_project_usages.used_0 = %s
-
--- store.project_counts._CORRECT[1]
-UPDATE berth_project_usages SET used_1=%s WHERE berth_project_usages.project_id = %s AND berth_project_usages.user_id = %s AND berth_project_usages.consumer_type_id = %s AND berth_project_usages.first_class = %s AND berth_project_usages.writer_id = %s AND berth_project_usages.used_1 = %s
-
--- store.project_counts._CORRECT[2]
-UPDATE berth_project_usages SET used_2=%s WHERE berth_project_usages.project_id = %s AND berth_project_usages.user_id = %s AND berth_project_usages.consumer_type_id = %s AND berth_project_usages.first_class = %s AND berth_project_usages.writer_id = %s AND berth_project_usages.used_2 = %s
-
--- store.project_counts._CORRECT[3]
-UPDATE berth_project_usages SET used_3=%s WHERE berth_project_usages.project_id = %s AND berth_project_usages.user_id = %s AND berth_project_usages.consumer_type_id = %s AND berth_project_usages.first_class = %s AND berth_project_usages.writer_id = %s AND berth_project_usages.used_3 = %s
-
--- store.project_counts._COUNT_OF
-SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, -1, count(*) AS count_1
-FROM consumers
-WHERE (EXISTS (SELECT *
-FROM allocations
-WHERE allocations.consumer_id = consumers.uuid)) AND consumers.uuid IN (__[POSTCOMPILE_consumers]) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0)
-
--- store.project_counts._FILL
-INSERT INTO berth_project_usages (project_id, user_id, consumer_type_id, first_class, writer_id, used_0, used_1, used_2, used_3) SELECT placed.project_id, placed.user_id, placed.consumer_type_id, placed.first_class, 0, sum(CASE WHEN (placed.place = 0) THEN placed.counted ELSE 0 END) AS sum_1, sum(CASE WHEN (placed.place = 1) THEN placed.counted ELSE 0 END) AS sum_2, sum(CASE WHEN (placed.place = 2) THEN placed.counted ELSE 0 END) AS sum_3, sum(CASE WHEN (placed.place = 3) THEN placed.counted ELSE 0 END) AS sum_4
-FROM (SELECT counted.project_id AS project_id, counted.user_id AS user_id, counted.coalesce_1 AS consumer_type_id, counted.resource_class_id - (counted.resource_class_id - %s) %% 4 AS first_class, (counted.resource_class_id - %s) %% 4 AS place, counted.sum_5 AS counted
-FROM (SELECT consumers.project_id AS project_id, consumers.user_id AS user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id AS resource_class_id, sum(allocations.used) AS sum_5
-FROM allocations INNER JOIN consumers ON consumers.uuid = allocations.consumer_id GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id UNION ALL SELECT consumers.project_id AS project_id, consumers.user_id AS user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, -1, count(*) AS count_1
-FROM consumers
-WHERE EXISTS (SELECT *
-FROM allocations
-WHERE allocations.consumer_id = consumers.uuid) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0)) AS counted) AS placed GROUP BY placed.project_id, placed.user_id, placed.consumer_type_id, placed.first_class
-
--- store.project_counts._MARKED
-SELECT CAST(sum(berth_project_usages.used_0) AS SIGNED INTEGER) AS sum_1
-FROM berth_project_usages
-WHERE berth_project_usages.project_id = %s
-HAVING sum(berth_project_usages.used_0) != 0
-
--- store.project_counts._USED_BY
-SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id, sum(allocations.used) AS sum_1, allocations.resource_provider_id
-FROM allocations INNER JOIN consumers ON consumers.uuid = allocations.consumer_id
-WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id, allocations.resource_provider_id
-
--- store.project_counts._WRONG_PART
-SELECT anon_1.project_id, anon_1.user_id, anon_1.consumer_type_id, anon_1.resource_class_id, CAST(sum(anon_1.`stored`) AS SIGNED INTEGER) AS `stored`, CAST(sum(anon_1.counted) AS SIGNED INTEGER) AS counted, CAST(sum(anon_1.corrected) AS SIGNED INTEGER) AS corrected
-FROM (SELECT berth_project_usages.project_id AS project_id, berth_project_usages.user_id AS user_id, berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class + 0 AS resource_class_id, berth_project_usages.used_0 AS `stored`, 0 AS counted, CASE WHEN (berth_project_usages.writer_id = %s) THEN berth_project_usages.used_0 ELSE 0 END AS corrected
-FROM berth_project_usages UNION ALL SELECT berth_project_usages.project_id AS project_id, berth_project_usages.user_id AS user_id, berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class + 1 AS resource_class_id, berth_project_usages.used_1 AS `stored`, 0 AS counted, CASE WHEN (berth_project_usages.writer_id = %s) THEN berth_project_usages.used_1 ELSE 0 END AS corrected
-FROM berth_project_usages UNION ALL SELECT berth_project_usages.project_id AS project_id, berth_project_usages.user_id AS user_id, berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class + 2 AS resource_class_id, berth_project_usages.used_2 AS `stored`, 0 AS counted, CASE WHEN (berth_project_usages.writer_id = %s) THEN berth_project_usages.used_2 ELSE 0 END AS corrected
-FROM berth_project_usages UNION ALL SELECT berth_project_usages.project_id AS project_id, berth_project_usages.user_id AS user_id, berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class + 3 AS resource_class_id, berth_project_usages.used_3 AS `stored`, 0 AS counted, CASE WHEN (berth_project_usages.writer_id = %s) THEN berth_project_usages.used_3 ELSE 0 END AS corrected
-FROM berth_project_usages UNION ALL SELECT counted.project_id AS project_id, counted.user_id AS user_id, counted.coalesce_1 AS coalesce_1, counted.resource_class_id AS resource_class_id, 0, counted.sum_1 AS sum_1, 0
-FROM (SELECT consumers.project_id AS project_id, consumers.user_id AS user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id AS resource_class_id, sum(allocations.used) AS sum_1
-FROM allocations INNER JOIN consumers ON consumers.uuid = allocations.consumer_id GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id UNION ALL SELECT consumers.project_id AS project_id, consumers.user_id AS user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, -1, count(*) AS count_1
-FROM consumers
-WHERE EXISTS (SELECT *
-FROM allocations
-WHERE allocations.consumer_id = consumers.uuid) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0)) AS counted) AS anon_1 GROUP BY anon_1.project_id, anon_1.user_id, anon_1.consumer_type_id, anon_1.resource_class_id
-HAVING sum(anon_1.`stored`) != sum(anon_1.counted)
- LIMIT %s
-
--- store.project_counts._count
-SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, -1, count(*) AS count_1
-FROM consumers
-WHERE EXISTS (SELECT *
-FROM allocations
-WHERE allocations.consumer_id = consumers.uuid) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0)
-
--- store.project_counts._used
-SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id, sum(allocations.used) AS sum_1
-FROM allocations INNER JOIN consumers ON consumers.uuid = allocations.consumer_id GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id
+-- store.provider_trees.RENAME
+UPDATE resource_providers SET updated_at=%s, name=%s WHERE resource_providers.id = %s
 
 -- store.provider_trees._BY_NAME
 SELECT resource_providers.uuid, resource_providers.name
 FROM resource_providers
 WHERE resource_providers.name IN (__[POSTCOMPILE_names])
 
+-- store.provider_trees._INSERT
+INSERT INTO resource_providers (created_at, uuid, name, generation) VALUES (%s, %s, %s, %s)
+
 -- store.provider_trees._IN_USE
 SELECT DISTINCT allocations.resource_provider_id, resource_classes.name
 FROM allocations INNER JOIN resource_classes ON resource_classes.id = allocations.resource_class_id
 WHERE allocations.resource_provider_id IN (__[POSTCOMPILE_providers])
+
+-- store.provider_trees._PLACE
+UPDATE resource_providers SET root_provider_id=%s, parent_provider_id=%s WHERE resource_providers.id = %s
+
+-- store.providers.RENAME
+UPDATE resource_providers SET updated_at=%s, name=%s WHERE resource_providers.id = %s
 
 -- store.providers._AN_ALLOCATION
 SELECT allocations.id
@@ -1016,9 +965,6 @@ UPDATE resource_providers SET parent_provider_id=%s WHERE resource_providers.id 
 SELECT resource_providers.id, resource_providers.uuid, resource_providers.name, resource_providers.generation, parent.uuid AS uuid_1, coalesce(root.uuid, resource_providers.uuid) AS coalesce_1, resource_providers.created_at, resource_providers.updated_at
 FROM resource_providers LEFT OUTER JOIN resource_providers AS parent ON parent.id = resource_providers.parent_provider_id LEFT OUTER JOIN resource_providers AS root ON root.id = resource_providers.root_provider_id
 WHERE resource_providers.uuid = %s
-
--- store.providers._RENAME
-UPDATE resource_providers SET updated_at=%s, name=%s WHERE resource_providers.id = %s
 
 -- store.providers._REROOT
 UPDATE resource_providers SET updated_at=%s, root_provider_id=%s WHERE resource_providers.id IN (__[POSTCOMPILE_providers]) AND resource_providers.root_provider_id = %s
@@ -1138,15 +1084,6 @@ SELECT resource_provider_traits.resource_provider_id, traits.name
 FROM resource_provider_traits INNER JOIN resource_providers ON resource_providers.id = resource_provider_traits.resource_provider_id INNER JOIN traits ON traits.id = resource_provider_traits.trait_id
 WHERE resource_providers.root_provider_id = %s
 
--- store.tree_writing._INSERT
-INSERT INTO resource_providers (created_at, uuid, name, generation) VALUES (%s, %s, %s, %s)
-
--- store.tree_writing._PLACE
-UPDATE resource_providers SET root_provider_id=%s, parent_provider_id=%s WHERE resource_providers.id = %s
-
--- store.tree_writing._RENAME
-UPDATE resource_providers SET updated_at=%s, name=%s WHERE resource_providers.id = %s
-
 -- store.usage_counts._CORRECT
 UPDATE berth_usages SET used=%s WHERE berth_usages.resource_provider_id = %s AND berth_usages.resource_class_id = %s AND berth_usages.used = %s
 
@@ -1154,16 +1091,8 @@ UPDATE berth_usages SET used=%s WHERE berth_usages.resource_provider_id = %s AND
 SELECT count(*) AS count_1
 FROM inventories
 
--- store.usage_counts._COUNT_UNKEPT
-SELECT count(*) AS count_1
-FROM berth_writer
-WHERE berth_writer.kept_seq != berth_writer.seq AND berth_writer.updated_at < %s
-
 -- store.usage_counts._FORGET
 DELETE FROM berth_usages WHERE berth_usages.resource_provider_id = %s AND berth_usages.resource_class_id = %s AND berth_usages.used = %s
-
--- store.usage_counts._FORGET_UNKEPT
-UPDATE berth_writer SET kept_seq=berth_writer.seq WHERE berth_writer.kept_seq != berth_writer.seq AND berth_writer.updated_at < %s
 
 -- store.usage_counts._HOLD
 UPDATE resource_providers SET updated_at=utc_timestamp() - INTERVAL (resource_providers.updated_at <=> utc_timestamp()) SECOND, generation=resource_providers.generation WHERE resource_providers.id = %s
@@ -1178,11 +1107,6 @@ WHERE inventories.resource_provider_id > %s ORDER BY inventories.resource_provid
 UPDATE berth_usages SET generation=(SELECT resource_providers.generation
 FROM resource_providers
 WHERE resource_providers.id = berth_usages.resource_provider_id) WHERE berth_usages.resource_provider_id = %s
-
--- store.usage_counts._LEVEL_PART
-UPDATE berth_usages SET generation=(SELECT resource_providers.generation
-FROM resource_providers
-WHERE resource_providers.id = berth_usages.resource_provider_id) WHERE berth_usages.generation IS NULL AND berth_usages.resource_provider_id > %s AND berth_usages.resource_provider_id <= %s
 
 -- store.usage_counts._MISSING_OF_PART
 INSERT INTO berth_usages (resource_provider_id, resource_class_id, used, generation) SELECT inventories.resource_provider_id, inventories.resource_class_id, CAST(coalesce(counted.used, %s) AS SIGNED INTEGER) AS counted, (SELECT resource_providers.generation
@@ -1227,6 +1151,46 @@ WHERE NOT (EXISTS (SELECT *
 FROM inventories
 WHERE inventories.resource_provider_id = berth_usages.resource_provider_id AND inventories.resource_class_id = berth_usages.resource_class_id)) AND berth_usages.resource_provider_id IN (__[POSTCOMPILE_providers])
 
+-- store.usages._ANY
+SELECT berth_project_usages.writer_id
+FROM berth_project_usages
+ LIMIT %s
+
+-- store.usages._CORRECT[0]
+UPDATE berth_project_usages SET used_0=%s WHERE berth_project_usages.project_id = %s AND berth_project_usages.user_id = %s AND berth_project_usages.consumer_type_id = %s AND berth_project_usages.first_class = %s AND berth_project_usages.writer_id = %s AND berth_project_usages.used_0 = %s
+
+-- store.usages._CORRECT[1]
+UPDATE berth_project_usages SET used_1=%s WHERE berth_project_usages.project_id = %s AND berth_project_usages.user_id = %s AND berth_project_usages.consumer_type_id = %s AND berth_project_usages.first_class = %s AND berth_project_usages.writer_id = %s AND berth_project_usages.used_1 = %s
+
+-- store.usages._CORRECT[2]
+UPDATE berth_project_usages SET used_2=%s WHERE berth_project_usages.project_id = %s AND berth_project_usages.user_id = %s AND berth_project_usages.consumer_type_id = %s AND berth_project_usages.first_class = %s AND berth_project_usages.writer_id = %s AND berth_project_usages.used_2 = %s
+
+-- store.usages._CORRECT[3]
+UPDATE berth_project_usages SET used_3=%s WHERE berth_project_usages.project_id = %s AND berth_project_usages.user_id = %s AND berth_project_usages.consumer_type_id = %s AND berth_project_usages.first_class = %s AND berth_project_usages.writer_id = %s AND berth_project_usages.used_3 = %s
+
+-- store.usages._COUNT_OF
+SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, -1, count(*) AS count_1
+FROM consumers
+WHERE (EXISTS (SELECT *
+FROM allocations
+WHERE allocations.consumer_id = consumers.uuid)) AND consumers.uuid IN (__[POSTCOMPILE_consumers]) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0)
+
+-- store.usages._FILL
+INSERT INTO berth_project_usages (project_id, user_id, consumer_type_id, first_class, writer_id, used_0, used_1, used_2, used_3) SELECT placed.project_id, placed.user_id, placed.consumer_type_id, placed.first_class, 0, sum(CASE WHEN (placed.place = 0) THEN placed.counted ELSE 0 END) AS sum_1, sum(CASE WHEN (placed.place = 1) THEN placed.counted ELSE 0 END) AS sum_2, sum(CASE WHEN (placed.place = 2) THEN placed.counted ELSE 0 END) AS sum_3, sum(CASE WHEN (placed.place = 3) THEN placed.counted ELSE 0 END) AS sum_4
+FROM (SELECT counted.project_id AS project_id, counted.user_id AS user_id, counted.coalesce_1 AS consumer_type_id, counted.resource_class_id - (counted.resource_class_id - %s) %% 4 AS first_class, (counted.resource_class_id - %s) %% 4 AS place, counted.sum_5 AS counted
+FROM (SELECT consumers.project_id AS project_id, consumers.user_id AS user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id AS resource_class_id, sum(allocations.used) AS sum_5
+FROM allocations INNER JOIN consumers ON consumers.uuid = allocations.consumer_id GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id UNION ALL SELECT consumers.project_id AS project_id, consumers.user_id AS user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, -1, count(*) AS count_1
+FROM consumers
+WHERE EXISTS (SELECT *
+FROM allocations
+WHERE allocations.consumer_id = consumers.uuid) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0)) AS counted) AS placed GROUP BY placed.project_id, placed.user_id, placed.consumer_type_id, placed.first_class
+
+-- store.usages._MARKED
+SELECT CAST(sum(berth_project_usages.used_0) AS SIGNED INTEGER) AS sum_1
+FROM berth_project_usages
+WHERE berth_project_usages.project_id = %s
+HAVING sum(berth_project_usages.used_0) != 0
+
 -- store.usages._OF_PROJECT
 SELECT consumer_types.name, sums.first_class, resource_classes.id, resource_classes.name AS class_name, sums.used_0, sums.used_1, sums.used_2, sums.used_3
 FROM (SELECT berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class AS first_class, sum(berth_project_usages.used_0) AS used_0, sum(berth_project_usages.used_1) AS used_1, sum(berth_project_usages.used_2) AS used_2, sum(berth_project_usages.used_3) AS used_3
@@ -1247,25 +1211,40 @@ FROM berth_project_usages
 WHERE berth_project_usages.project_id = %s
 HAVING sum(berth_project_usages.used_0) != 0
 
+-- store.usages._USED_BY
+SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id, sum(allocations.used) AS sum_1, allocations.resource_provider_id
+FROM allocations INNER JOIN consumers ON consumers.uuid = allocations.consumer_id
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id, allocations.resource_provider_id
+
+-- store.usages._WRONG_PART
+SELECT anon_1.project_id, anon_1.user_id, anon_1.consumer_type_id, anon_1.resource_class_id, CAST(sum(anon_1.`stored`) AS SIGNED INTEGER) AS `stored`, CAST(sum(anon_1.counted) AS SIGNED INTEGER) AS counted, CAST(sum(anon_1.corrected) AS SIGNED INTEGER) AS corrected
+FROM (SELECT berth_project_usages.project_id AS project_id, berth_project_usages.user_id AS user_id, berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class + 0 AS resource_class_id, berth_project_usages.used_0 AS `stored`, 0 AS counted, CASE WHEN (berth_project_usages.writer_id = %s) THEN berth_project_usages.used_0 ELSE 0 END AS corrected
+FROM berth_project_usages UNION ALL SELECT berth_project_usages.project_id AS project_id, berth_project_usages.user_id AS user_id, berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class + 1 AS resource_class_id, berth_project_usages.used_1 AS `stored`, 0 AS counted, CASE WHEN (berth_project_usages.writer_id = %s) THEN berth_project_usages.used_1 ELSE 0 END AS corrected
+FROM berth_project_usages UNION ALL SELECT berth_project_usages.project_id AS project_id, berth_project_usages.user_id AS user_id, berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class + 2 AS resource_class_id, berth_project_usages.used_2 AS `stored`, 0 AS counted, CASE WHEN (berth_project_usages.writer_id = %s) THEN berth_project_usages.used_2 ELSE 0 END AS corrected
+FROM berth_project_usages UNION ALL SELECT berth_project_usages.project_id AS project_id, berth_project_usages.user_id AS user_id, berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class + 3 AS resource_class_id, berth_project_usages.used_3 AS `stored`, 0 AS counted, CASE WHEN (berth_project_usages.writer_id = %s) THEN berth_project_usages.used_3 ELSE 0 END AS corrected
+FROM berth_project_usages UNION ALL SELECT counted.project_id AS project_id, counted.user_id AS user_id, counted.coalesce_1 AS coalesce_1, counted.resource_class_id AS resource_class_id, 0, counted.sum_1 AS sum_1, 0
+FROM (SELECT consumers.project_id AS project_id, consumers.user_id AS user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id AS resource_class_id, sum(allocations.used) AS sum_1
+FROM allocations INNER JOIN consumers ON consumers.uuid = allocations.consumer_id GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id UNION ALL SELECT consumers.project_id AS project_id, consumers.user_id AS user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, -1, count(*) AS count_1
+FROM consumers
+WHERE EXISTS (SELECT *
+FROM allocations
+WHERE allocations.consumer_id = consumers.uuid) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0)) AS counted) AS anon_1 GROUP BY anon_1.project_id, anon_1.user_id, anon_1.consumer_type_id, anon_1.resource_class_id
+HAVING sum(anon_1.`stored`) != sum(anon_1.counted)
+ LIMIT %s
+
+-- store.usages._count
+SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, -1, count(*) AS count_1
+FROM consumers
+WHERE EXISTS (SELECT *
+FROM allocations
+WHERE allocations.consumer_id = consumers.uuid) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0)
+
+-- store.usages._used
+SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id, sum(allocations.used) AS sum_1
+FROM allocations INNER JOIN consumers ON consumers.uuid = allocations.consumer_id GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id
+
 -- upkeep.copying.run._REFER
 UPDATE resource_providers SET root_provider_id=%s, parent_provider_id=%s WHERE resource_providers.id = %s
-
--- upkeep.data_migrations.UNRECORDED
-SELECT DISTINCT allocations.consumer_id
-FROM allocations
-WHERE NOT (EXISTS (SELECT *
-FROM consumers
-WHERE consumers.uuid = allocations.consumer_id))
-
--- upkeep.data_migrations._SET_ROOT
-UPDATE resource_providers SET updated_at=%s, root_provider_id=%s WHERE resource_providers.id = %s AND coalesce(resource_providers.root_provider_id, %s) = %s
-
--- upkeep.integrity.consumers.UNRECORDED
-SELECT DISTINCT allocations.consumer_id
-FROM allocations
-WHERE NOT (EXISTS (SELECT *
-FROM consumers
-WHERE consumers.uuid = allocations.consumer_id))
 
 -- upkeep.integrity.consumers._FORGET
 DELETE FROM consumers WHERE consumers.id = %s AND consumers.generation = %s AND NOT (EXISTS (SELECT *
@@ -1273,18 +1252,25 @@ FROM allocations
 WHERE allocations.consumer_id = consumers.uuid))
 
 -- upkeep.integrity.consumers._IDLE
-SELECT consumers.id, consumers.uuid, consumers.generation
+SELECT consumers.id AS consumer, consumers.uuid, consumers.generation AS seen
 FROM consumers
 WHERE consumers.generation >= %s AND NOT (EXISTS (SELECT *
 FROM allocations
 WHERE allocations.consumer_id = consumers.uuid))
 
 -- upkeep.integrity.consumers._RECORDS
-SELECT consumers.id, consumers.uuid, consumers.generation
+SELECT consumers.id AS consumer, consumers.uuid, consumers.generation AS seen
 FROM consumers
 
 -- upkeep.integrity.consumers._RESTART
 UPDATE consumers SET updated_at=%s, generation=%s WHERE consumers.id = %s AND consumers.generation < %s
+
+-- upkeep.integrity.consumers._UNRECORDED
+SELECT DISTINCT allocations.consumer_id
+FROM allocations
+WHERE NOT (EXISTS (SELECT *
+FROM consumers
+WHERE consumers.uuid = allocations.consumer_id))
 
 -- upkeep.integrity.own._FORGET_DRAINED
 DELETE FROM berth_drained WHERE berth_drained.drain_id = %s AND berth_drained.provider_id = %s AND (NOT (EXISTS (SELECT *
@@ -1303,16 +1289,17 @@ DELETE FROM berth_consumer_names WHERE berth_consumer_names.id = %s AND NOT (EXI
 FROM consumers
 WHERE consumers.uuid = berth_consumer_names.consumer_uuid))
 
+-- upkeep.integrity.own._FORGET_NOTES
+DELETE FROM berth_journal WHERE berth_journal.writer_id = %s AND NOT (EXISTS (SELECT *
+FROM berth_writer
+WHERE berth_writer.id = berth_journal.writer_id AND berth_writer.seq >= berth_journal.seq))
+
+-- upkeep.integrity.own._FORGET_PLACEMENT
+DELETE FROM berth_placements WHERE berth_placements.id = %s
+
 -- upkeep.integrity.stock._INVENTORIES
 SELECT inventories.id AS `row`, inventories.resource_provider_id AS provider, named_provider.uuid AS provider_uuid, named_provider.name AS provider_name, inventories.resource_class_id AS class_id, named_class.name AS class_name
 FROM inventories LEFT OUTER JOIN resource_providers AS named_provider ON named_provider.id = inventories.resource_provider_id LEFT OUTER JOIN resource_classes AS named_class ON named_class.id = inventories.resource_class_id
-
--- upkeep.integrity.stock._MOVED
-SELECT moved.generation AS generation, moved.known AS known, moved.id AS provider, named_provider.uuid AS provider_uuid, named_provider.name AS provider_name
-FROM (SELECT resource_providers.id AS id, resource_providers.generation AS generation, max(berth_usages.generation) AS known
-FROM resource_providers INNER JOIN berth_usages ON berth_usages.resource_provider_id = resource_providers.id GROUP BY resource_providers.id, resource_providers.generation
-HAVING coalesce(max(berth_usages.generation), %s) != coalesce(resource_providers.generation, %s)) AS moved LEFT OUTER JOIN resource_providers AS named_provider ON named_provider.id = moved.id
-WHERE moved.generation >= %s
 
 -- upkeep.integrity.trees._BAD_GENERATIONS
 SELECT resource_providers.generation, resource_providers.id AS provider, named_provider.uuid AS provider_uuid, named_provider.name AS provider_name
@@ -1321,6 +1308,9 @@ WHERE resource_providers.generation IS NULL OR resource_providers.generation < %
 
 -- upkeep.integrity.trees._RESTART
 UPDATE resource_providers SET updated_at=%s, generation=%s WHERE resource_providers.id = %s AND (resource_providers.generation IS NULL OR resource_providers.generation < %s)
+
+-- upkeep.integrity.trees._SET_ROOT
+UPDATE resource_providers SET updated_at=%s, root_provider_id=%s WHERE resource_providers.id = %s AND coalesce(resource_providers.root_provider_id, %s) = %s
 
 -- upkeep.left_state._CLOCK
 SELECT berth_writer.id, berth_writer.seq
@@ -1354,11 +1344,3 @@ FROM traits
 -- upkeep.left_state._FLEET[6]
 SELECT count(*) AS count_1, coalesce(sum(CAST(resource_classes.id AS SIGNED INTEGER)), %s) AS coalesce_1, coalesce(sum(CAST(timestampdiff(SECOND, '1970-01-01', coalesce(resource_classes.updated_at, resource_classes.created_at)) AS SIGNED INTEGER)), %s) AS coalesce_3
 FROM resource_classes
-
--- upkeep.left_state._LEFT
-SELECT berth_meta.value
-FROM berth_meta
-WHERE berth_meta.`key` = %s
-
--- upkeep.left_state._REMOVE
-DELETE FROM berth_meta WHERE berth_meta.`key` = %s

@@ -1,13 +1,7 @@
--- store.aggregate_spellings._BY_SPELLING
+-- store.aggregates._BY_SPELLING
 SELECT placement_aggregates.uuid, placement_aggregates.id
 FROM placement_aggregates
 WHERE placement_aggregates.uuid IN (__[POSTCOMPILE_spellings])
-
--- store.aggregate_spellings._RESPELL
-UPDATE placement_aggregates SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, uuid=%(free)s::VARCHAR WHERE placement_aggregates.id = %(number)s::INTEGER AND placement_aggregates.uuid = %(spelling)s::VARCHAR
-
--- store.aggregate_spellings._SPELL
-UPDATE placement_aggregates SET uuid=%(spelling)s::VARCHAR WHERE placement_aggregates.uuid = %(canonical)s::VARCHAR
 
 -- store.aggregates._LEAVE
 DELETE FROM resource_provider_aggregates WHERE resource_provider_aggregates.resource_provider_id = %(provider)s::INTEGER
@@ -21,6 +15,12 @@ FROM resource_providers
 WHERE resource_providers.uuid = %(uuid)s::VARCHAR UNION ALL SELECT 0, placement_aggregates.uuid AS common_text_2, placement_aggregates.id, NULL AS anon_1
 FROM placement_aggregates
 WHERE placement_aggregates.uuid IN (__[POSTCOMPILE_spellings])
+
+-- store.aggregates._RESPELL
+UPDATE placement_aggregates SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, uuid=%(free)s::VARCHAR WHERE placement_aggregates.id = %(number)s::INTEGER AND placement_aggregates.uuid = %(spelling)s::VARCHAR
+
+-- store.aggregates._SPELL
+UPDATE placement_aggregates SET uuid=%(spelling)s::VARCHAR WHERE placement_aggregates.uuid = %(canonical)s::VARCHAR
 
 -- store.allocations._OF_CONSUMER
 SELECT resource_providers.uuid, coalesce(resource_providers.generation, %(coalesce_2)s::INTEGER) AS coalesce_1, resource_classes.name, allocations.used, allocations.created_at, projects.external_id, users.external_id AS external_id_1, consumers.generation, consumer_types.name AS name_1
@@ -36,6 +36,11 @@ WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers])
 SELECT consumers.uuid, consumers.generation, resource_classes.name, allocations.used, allocations.created_at, resource_providers.uuid AS uuid_1, coalesce(resource_providers.generation, %(coalesce_2)s::INTEGER) AS coalesce_1
 FROM resource_providers LEFT OUTER JOIN allocations ON allocations.resource_provider_id = resource_providers.id LEFT OUTER JOIN resource_classes ON resource_classes.id = allocations.resource_class_id LEFT OUTER JOIN consumers ON consumers.uuid = allocations.consumer_id
 WHERE resource_providers.uuid = %(provider)s::VARCHAR ORDER BY allocations.id
+
+-- store.allocations._OF_PROVIDERS
+SELECT allocations.resource_provider_id, allocations.consumer_id, allocations.resource_class_id, allocations.used
+FROM allocations
+WHERE allocations.resource_provider_id IN (__[POSTCOMPILE_providers])
 
 -- store.changes._COUNTED
 SELECT berth_journal.provider_id, count(*) AS count_1, min(CAST(berth_journal.usage_only AS INTEGER)) AS min_1, max(berth_journal.gone_uuid) AS max_1
@@ -395,21 +400,10 @@ WHERE consumers_1.uuid > %(after)s::VARCHAR ORDER BY consumers_1.uuid
 WHERE consumers.uuid > %(after)s::VARCHAR ORDER BY consumers.uuid
  LIMIT %(count)s
 
--- store.consumer_names._BY_NAME
+-- store.consumers._BY_NAME
 SELECT berth_consumer_names.consumer_uuid, berth_consumer_names.name, projects.external_id
 FROM berth_consumer_names JOIN projects ON projects.id = berth_consumer_names.project_id JOIN consumers ON consumers.uuid = berth_consumer_names.consumer_uuid
 WHERE projects.external_id = %(project)s::VARCHAR AND berth_consumer_names.name = %(name)s::VARCHAR
-
--- store.consumer_names._DELETE
-DELETE FROM berth_consumer_names WHERE berth_consumer_names.consumer_uuid IN (__[POSTCOMPILE_consumers])
-
--- store.consumer_names._INSERT
-INSERT INTO berth_consumer_names (project_id, name, consumer_uuid) VALUES (%(project_id)s::INTEGER, %(name)s::VARCHAR, %(consumer_uuid)s::VARCHAR)
-
--- store.consumer_names._TAKEN
-SELECT berth_consumer_names.project_id, berth_consumer_names.name, berth_consumer_names.consumer_uuid, consumers.id
-FROM berth_consumer_names LEFT OUTER JOIN consumers ON consumers.uuid = berth_consumer_names.consumer_uuid
-WHERE berth_consumer_names.project_id IN (__[POSTCOMPILE_projects]) AND berth_consumer_names.name IN (__[POSTCOMPILE_names])
 
 -- store.consumers._BY_UUID
 SELECT consumers.id, consumers.uuid, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id, (SELECT berth_consumer_names.id
@@ -423,6 +417,9 @@ WHERE consumers.uuid IN (__[POSTCOMPILE_uuids])
 -- store.consumers._DELETE
 DELETE FROM consumers WHERE consumers.id = %(consumer)s::INTEGER AND consumers.generation = %(seen)s::INTEGER
 
+-- store.consumers._DELETE_NAMES
+DELETE FROM berth_consumer_names WHERE berth_consumer_names.consumer_uuid IN (__[POSTCOMPILE_consumers])
+
 -- store.consumers._IDS
 SELECT 0, projects.external_id AS common_text_1, projects.id
 FROM projects
@@ -435,55 +432,22 @@ WHERE consumer_types.name IN (__[POSTCOMPILE_names_2])
 -- store.consumers._INSERT
 INSERT INTO consumers (created_at, uuid, project_id, user_id, generation, consumer_type_id) VALUES (%(created_at)s::TIMESTAMP WITHOUT TIME ZONE, %(uuid)s::VARCHAR, %(project_id)s::INTEGER, %(user_id)s::INTEGER, %(generation)s::INTEGER, %(consumer_type_id)s::INTEGER)
 
+-- store.consumers._INSERT_NAMES
+INSERT INTO berth_consumer_names (project_id, name, consumer_uuid) VALUES (%(project_id)s::INTEGER, %(name)s::VARCHAR, %(consumer_uuid)s::VARCHAR)
+
+-- store.consumers._TAKEN
+SELECT berth_consumer_names.project_id, berth_consumer_names.name, berth_consumer_names.consumer_uuid, consumers.id
+FROM berth_consumer_names LEFT OUTER JOIN consumers ON consumers.uuid = berth_consumer_names.consumer_uuid
+WHERE berth_consumer_names.project_id IN (__[POSTCOMPILE_projects]) AND berth_consumer_names.name IN (__[POSTCOMPILE_names])
+
 -- store.consumers._UPDATE
 UPDATE consumers SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, project_id=%(project)s::INTEGER, user_id=%(user)s::INTEGER, generation=(consumers.generation + %(generation_1)s::INTEGER), consumer_type_id=%(type)s::INTEGER WHERE consumers.id = %(consumer)s::INTEGER AND consumers.generation = %(seen)s::INTEGER
-
--- store.drains._ADD
-INSERT INTO berth_drained (drain_id, provider_id, provider_uuid) VALUES (%(drain_id)s::INTEGER, %(provider_id)s::INTEGER, %(provider_uuid)s::VARCHAR)
-
--- store.drains._COLUMNS
-SELECT berth_drains.name, berth_drains.id, berth_drains.generation, berth_drains.effect, berth_drains.reason, berth_drains.created_at, berth_drains.created_by
-FROM berth_drains
-
--- store.drains._DELETE
-DELETE FROM berth_drains WHERE berth_drains.id = %(drain)s::INTEGER AND berth_drains.generation = %(seen)s::INTEGER
-
--- store.drains._HOLDING
-SELECT DISTINCT allocations.resource_provider_id, allocations.consumer_id
-FROM allocations
-WHERE allocations.resource_provider_id IN (__[POSTCOMPILE_providers])
-
--- store.drains._IDS
-SELECT berth_drains.id
-FROM berth_drains
-
--- store.drains._INSERT
-INSERT INTO berth_drains (id, name, generation, effect, reason, created_at, created_by) VALUES (%(id)s::INTEGER, %(name)s::VARCHAR, %(generation)s::INTEGER, %(effect)s::VARCHAR, %(reason)s::VARCHAR, %(created_at)s::TIMESTAMP WITHOUT TIME ZONE, %(created_by)s::VARCHAR)
-
--- store.drains._ONE
-SELECT berth_drains.name, berth_drains.id, berth_drains.generation, berth_drains.effect, berth_drains.reason, berth_drains.created_at, berth_drains.created_by
-FROM berth_drains
-WHERE berth_drains.name = %(drain)s::VARCHAR
-
--- store.drains._PROVIDERS
-SELECT berth_drained.provider_id, berth_drained.provider_uuid
-FROM berth_drained
-WHERE berth_drained.drain_id = %(drain)s::INTEGER
-
--- store.drains._REMOVE
-DELETE FROM berth_drained WHERE berth_drained.drain_id = %(drain)s::INTEGER AND berth_drained.provider_id IN (__[POSTCOMPILE_providers])
-
--- store.drains._REMOVE_ALL
-DELETE FROM berth_drained WHERE berth_drained.drain_id = %(drain)s::INTEGER
-
--- store.drains._UPDATE
-UPDATE berth_drains SET generation=(berth_drains.generation + %(generation_1)s::INTEGER), effect=%(new_effect)s::VARCHAR, reason=%(new_reason)s::VARCHAR WHERE berth_drains.id = %(drain)s::INTEGER AND berth_drains.generation = %(seen)s::INTEGER
 
 -- store.engine.database._CLOCK
 SELECT timezone('UTC', clock_timestamp()) AS server_time_1
 
 -- store.engine.journal._FENCE
-UPDATE berth_writer SET seq=(berth_writer.seq + %(seq_1)s::BIGINT), updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, kept_seq=(%(known)s::BIGINT + %(param_1)s::BIGINT) WHERE berth_writer.id = %(of_writer)s::INTEGER AND berth_writer.seq = %(known)s::BIGINT
+UPDATE berth_writer SET seq=(berth_writer.seq + %(seq_1)s::BIGINT), updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE WHERE berth_writer.id = %(of_writer)s::INTEGER AND berth_writer.seq = %(known)s::BIGINT
 
 -- store.engine.journal._FORGET
 DELETE FROM berth_journal WHERE berth_journal.writer_id = %(of_writer)s::INTEGER AND berth_journal.seq <= %(horizon)s::BIGINT
@@ -513,10 +477,10 @@ WHERE berth_writer.updated_at < %(before)s::TIMESTAMP WITHOUT TIME ZONE ORDER BY
 UPDATE berth_writer SET trimmed_seq=%(horizon)s::BIGINT WHERE berth_writer.id = %(of_writer)s::INTEGER AND berth_writer.trimmed_seq < %(horizon)s::BIGINT
 
 -- store.engine.journal._MOVE
-UPDATE berth_writer SET seq=(berth_writer.seq + %(seq_1)s::BIGINT), updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, kept_seq=(%(known)s::BIGINT + %(param_1)s::BIGINT) WHERE berth_writer.id = %(of_writer)s::INTEGER AND berth_writer.seq = %(known)s::BIGINT
+UPDATE berth_writer SET seq=(berth_writer.seq + %(seq_1)s::BIGINT), updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE WHERE berth_writer.id = %(of_writer)s::INTEGER AND berth_writer.seq = %(known)s::BIGINT
 
 -- store.engine.journal._NEW_WRITER
-INSERT INTO berth_writer (seq, trimmed_seq, updated_at, kept_seq) VALUES (%(seq)s::BIGINT, %(trimmed_seq)s::BIGINT, %(now)s::TIMESTAMP WITHOUT TIME ZONE, %(kept_seq)s::BIGINT) RETURNING berth_writer.id
+INSERT INTO berth_writer (seq, trimmed_seq, updated_at) VALUES (%(seq)s::BIGINT, %(trimmed_seq)s::BIGINT, %(now)s::TIMESTAMP WITHOUT TIME ZONE) RETURNING berth_writer.id
 
 -- store.engine.journal._NOTE
 INSERT INTO berth_journal (writer_id, seq, provider_id, usage_only, created_at, gone_uuid) VALUES (%(writer_id)s::INTEGER, %(seq)s::BIGINT, %(provider_id)s::INTEGER, %(usage_only)s, %(created_at)s::TIMESTAMP WITHOUT TIME ZONE, %(gone_uuid)s::VARCHAR)
@@ -552,33 +516,6 @@ WHERE berth_writer.updated_at < %(before)s::TIMESTAMP WITHOUT TIME ZONE
 -- store.engine.project_usages._TAKE
 DELETE FROM berth_project_usages WHERE berth_project_usages.project_id = %(project_id)s::INTEGER AND berth_project_usages.user_id = %(user_id)s::INTEGER AND berth_project_usages.consumer_type_id = %(consumer_type_id)s::INTEGER AND berth_project_usages.first_class = %(first_class)s::INTEGER AND berth_project_usages.writer_id = %(writer_id)s::INTEGER AND berth_project_usages.used_0 = %(used_0)s::BIGINT AND berth_project_usages.used_1 = %(used_1)s::BIGINT AND berth_project_usages.used_2 = %(used_2)s::BIGINT AND berth_project_usages.used_3 = %(used_3)s::BIGINT
 
--- store.flavors._ALL
-SELECT berth_flavors.name, berth_flavors.request, berth_flavors.expose, berth_flavors.description
-FROM berth_flavors
-
--- store.flavors._DELETE
-DELETE FROM berth_flavors WHERE berth_flavors.name = %(flavor)s::VARCHAR
-
--- store.flavors._IDS
-SELECT berth_flavors.id
-FROM berth_flavors
-
--- store.flavors._INSERT
-INSERT INTO berth_flavors (id, name, request, expose, description) VALUES (%(id)s::INTEGER, %(name)s::VARCHAR, %(request)s::VARCHAR, %(expose)s, %(description)s::VARCHAR)
-
--- store.flavors._ONE
-SELECT berth_flavors.request, berth_flavors.expose, berth_flavors.description
-FROM berth_flavors
-WHERE berth_flavors.name = %(flavor)s::VARCHAR
-
--- store.flavors._UPDATE
-UPDATE berth_flavors SET request=%(new_request)s::VARCHAR, expose=%(new_expose)s, description=%(new_description)s::VARCHAR WHERE berth_flavors.name = %(flavor)s::VARCHAR
-
--- store.fleet_allocations._OF_PROVIDERS
-SELECT allocations.resource_provider_id, allocations.consumer_id, allocations.resource_class_id, allocations.used
-FROM allocations
-WHERE allocations.resource_provider_id IN (__[POSTCOMPILE_providers])
-
 -- store.foreign_writes._CLASS_NAMES
 SELECT resource_classes.id, resource_classes.name
 FROM resource_classes
@@ -588,11 +525,6 @@ SELECT resource_providers.id, resource_providers.uuid, resource_providers.name, 
 FROM resource_providers LEFT OUTER JOIN inventories ON inventories.resource_provider_id = resource_providers.id LEFT OUTER JOIN berth_usages ON berth_usages.resource_provider_id = resource_providers.id
 WHERE resource_providers.id IN (__[POSTCOMPILE_providers]) AND (inventories.id IS NOT NULL OR berth_usages.resource_provider_id IS NOT NULL) GROUP BY resource_providers.id, resource_providers.uuid, resource_providers.name, resource_providers.generation
 HAVING coalesce(max(berth_usages.generation), %(coalesce_1)s::INTEGER) != coalesce(resource_providers.generation, %(coalesce_2)s::INTEGER)
-
--- store.foreign_writes._OLDER_BERTHS
-SELECT count(*) AS count_1
-FROM berth_writer
-WHERE berth_writer.kept_seq != berth_writer.seq
 
 -- store.generations._BUMP
 UPDATE resource_providers SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, generation=(resource_providers.generation + %(steps)s::INTEGER) WHERE resource_providers.id = %(provider)s::INTEGER AND resource_providers.generation = coalesce(%(seen)s::INTEGER, resource_providers.generation)
@@ -702,6 +634,11 @@ SELECT berth_drained.provider_id, berth_drained.drain_id
 FROM resource_providers JOIN berth_drained ON berth_drained.provider_id = resource_providers.id AND berth_drained.provider_uuid = resource_providers.uuid
 WHERE resource_providers.root_provider_id > %(after)s::INTEGER AND resource_providers.root_provider_id <= %(upto)s::BIGINT
 
+-- store.index_feed._ROOTS_OF
+SELECT resource_providers.root_provider_id
+FROM resource_providers
+WHERE resource_providers.id IN (__[POSTCOMPILE_providers])
+
 -- store.index_feed._STATES
 SELECT resource_providers.id, coalesce(resource_providers.generation, %(coalesce_2)s::INTEGER) AS coalesce_1, coalesce(CAST(floor(EXTRACT(epoch FROM coalesce(resource_providers.updated_at, resource_providers.created_at))) AS BIGINT), %(coalesce_4)s::INTEGER) AS coalesce_3, berth_usages.resource_class_id, berth_usages.used
 FROM resource_providers LEFT OUTER JOIN berth_usages ON berth_usages.resource_provider_id = resource_providers.id
@@ -751,24 +688,6 @@ WHERE inventories.resource_provider_id IN (__[POSTCOMPILE_providers])
 -- store.inventories._UPDATE
 UPDATE inventories SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, total=%(new_total)s::INTEGER, reserved=%(new_reserved)s::INTEGER, min_unit=%(new_min_unit)s::INTEGER, max_unit=%(new_max_unit)s::INTEGER, step_size=%(new_step_size)s::INTEGER, allocation_ratio=%(new_allocation_ratio)s WHERE inventories.resource_provider_id = %(provider)s::INTEGER AND inventories.resource_class_id = %(resource_class)s::INTEGER
 
--- store.labels._ALL
-SELECT berth_labels.aggregate_uuid, berth_labels.labels
-FROM berth_labels
-
--- store.labels._DELETE
-DELETE FROM berth_labels WHERE berth_labels.aggregate_uuid = %(aggregate)s::VARCHAR
-
--- store.labels._INSERT
-INSERT INTO berth_labels (aggregate_uuid, name, labels) VALUES (%(aggregate_uuid)s::VARCHAR, %(name)s::VARCHAR, %(labels)s::VARCHAR)
-
--- store.labels._OF_AGGREGATE_OR_NAME
-SELECT berth_labels.aggregate_uuid, berth_labels.name, berth_labels.labels
-FROM berth_labels
-WHERE berth_labels.aggregate_uuid = %(aggregate)s::VARCHAR OR berth_labels.name = %(name)s::VARCHAR
-
--- store.labels._UPDATE
-UPDATE berth_labels SET name=%(new_name)s::VARCHAR, labels=%(new_labels)s::VARCHAR WHERE berth_labels.aggregate_uuid = %(aggregate)s::VARCHAR
-
 -- store.lease_sweep._DUE
 SELECT berth_leases.consumer_uuid, berth_leases.expires_at, berth_leases.renewals, berth_leases.id
 FROM berth_leases
@@ -810,7 +729,7 @@ WHERE consumers.uuid = %(consumer)s::VARCHAR
 -- store.leases._INSERT_AS_SEEN
 INSERT INTO berth_leases (consumer_uuid, consumer_id, consumer_created_at, consumer_generation, expires_at, renewals) SELECT consumers.uuid, consumers.id, consumers.created_at, consumers.generation, %(new_expires_at)s::TIMESTAMP WITHOUT TIME ZONE AS anon_1, 0
 FROM consumers
-WHERE consumers.id = %(consumer_id)s::INTEGER AND consumers.generation = %(generation)s::INTEGER
+WHERE consumers.id = %(of_consumer)s::INTEGER AND consumers.generation = %(generation)s::INTEGER
 
 -- store.leases._LISTED
 SELECT berth_leases.consumer_uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, berth_leases.expires_at
@@ -838,9 +757,9 @@ FROM berth_leases JOIN consumers ON berth_leases.consumer_uuid = consumers.uuid 
 WHERE berth_leases.consumer_uuid = %(consumer)s::VARCHAR
 
 -- store.leases._RENEW
-UPDATE berth_leases SET consumer_id=%(new_consumer_id)s::INTEGER, consumer_created_at=(SELECT consumers.created_at
+UPDATE berth_leases SET consumer_id=%(of_consumer)s::INTEGER, consumer_created_at=(SELECT consumers.created_at
 FROM consumers
-WHERE consumers.uuid = berth_leases.consumer_uuid), consumer_generation=%(new_generation)s::INTEGER, expires_at=%(new_expires_at)s::TIMESTAMP WITHOUT TIME ZONE, renewals=(berth_leases.renewals + %(renewals_1)s::INTEGER) WHERE berth_leases.consumer_uuid = %(consumer)s::VARCHAR AND berth_leases.expires_at = %(seen_expires_at)s::TIMESTAMP WITHOUT TIME ZONE AND berth_leases.renewals = %(seen_renewals)s::INTEGER
+WHERE consumers.uuid = berth_leases.consumer_uuid), consumer_generation=%(generation)s::INTEGER, expires_at=%(new_expires_at)s::TIMESTAMP WITHOUT TIME ZONE, renewals=(berth_leases.renewals + %(renewals_1)s::INTEGER) WHERE berth_leases.consumer_uuid = %(consumer)s::VARCHAR AND berth_leases.expires_at = %(seen_expires_at)s::TIMESTAMP WITHOUT TIME ZONE AND berth_leases.renewals = %(seen_renewals)s::INTEGER
 
 -- store.lookups._CLASSES_BY_NAME
 SELECT resource_classes.name, resource_classes.id
@@ -866,6 +785,96 @@ SELECT traits.name, traits.id
 FROM traits
 WHERE traits.name IN (__[POSTCOMPILE_names])
 
+-- store.named._ADD
+INSERT INTO berth_drained (drain_id, provider_id, provider_uuid) VALUES (%(drain_id)s::INTEGER, %(provider_id)s::INTEGER, %(provider_uuid)s::VARCHAR)
+
+-- store.named._DRAINS[0]
+SELECT berth_drains.name, berth_drains.id, berth_drains.generation, berth_drains.effect, berth_drains.reason, berth_drains.created_at, berth_drains.created_by
+FROM berth_drains
+
+-- store.named._DRAINS[1]
+SELECT berth_drains.name, berth_drains.id, berth_drains.generation, berth_drains.effect, berth_drains.reason, berth_drains.created_at, berth_drains.created_by
+FROM berth_drains
+WHERE berth_drains.name = %(record)s::VARCHAR
+
+-- store.named._DRAINS[2]
+SELECT berth_drains.id
+FROM berth_drains
+
+-- store.named._DRAINS[3]
+INSERT INTO berth_drains (id, name, generation, effect, reason, created_at, created_by) VALUES (%(id)s::INTEGER, %(name)s::VARCHAR, %(generation)s::INTEGER, %(effect)s::VARCHAR, %(reason)s::VARCHAR, %(created_at)s::TIMESTAMP WITHOUT TIME ZONE, %(created_by)s::VARCHAR)
+
+-- store.named._DRAINS[4]
+UPDATE berth_drains SET generation=(berth_drains.generation + %(generation_1)s::INTEGER), effect=%(new_effect)s::VARCHAR, reason=%(new_reason)s::VARCHAR WHERE berth_drains.id = %(number)s::INTEGER AND berth_drains.generation = %(seen)s::INTEGER
+
+-- store.named._DRAINS[5]
+DELETE FROM berth_drains WHERE berth_drains.id = %(number)s::INTEGER AND berth_drains.generation = %(seen)s::INTEGER
+
+-- store.named._FLAVORS[0]
+SELECT berth_flavors.name, berth_flavors.request, berth_flavors.expose, berth_flavors.description
+FROM berth_flavors
+
+-- store.named._FLAVORS[1]
+SELECT berth_flavors.name, berth_flavors.request, berth_flavors.expose, berth_flavors.description
+FROM berth_flavors
+WHERE berth_flavors.name = %(record)s::VARCHAR
+
+-- store.named._FLAVORS[2]
+SELECT berth_flavors.id
+FROM berth_flavors
+
+-- store.named._FLAVORS[3]
+INSERT INTO berth_flavors (id, name, request, expose, description) VALUES (%(id)s::INTEGER, %(name)s::VARCHAR, %(request)s::VARCHAR, %(expose)s, %(description)s::VARCHAR)
+
+-- store.named._FLAVORS[4]
+UPDATE berth_flavors SET request=%(new_request)s::VARCHAR, expose=%(new_expose)s, description=%(new_description)s::VARCHAR WHERE berth_flavors.name = %(record)s::VARCHAR
+
+-- store.named._FLAVORS[5]
+DELETE FROM berth_flavors WHERE berth_flavors.name = %(record)s::VARCHAR
+
+-- store.named._HOLDING
+SELECT DISTINCT allocations.resource_provider_id, allocations.consumer_id
+FROM allocations
+WHERE allocations.resource_provider_id IN (__[POSTCOMPILE_providers])
+
+-- store.named._LABELS[0]
+SELECT berth_labels.aggregate_uuid, berth_labels.labels
+FROM berth_labels
+
+-- store.named._LABELS[1]
+SELECT berth_labels.aggregate_uuid, berth_labels.labels
+FROM berth_labels
+WHERE berth_labels.aggregate_uuid = %(record)s::VARCHAR
+
+-- store.named._LABELS[2]
+SELECT berth_labels.id
+FROM berth_labels
+
+-- store.named._LABELS[3]
+INSERT INTO berth_labels (aggregate_uuid, name, labels) VALUES (%(aggregate_uuid)s::VARCHAR, %(name)s::VARCHAR, %(labels)s::VARCHAR)
+
+-- store.named._LABELS[4]
+UPDATE berth_labels SET name=%(new_name)s::VARCHAR, labels=%(new_labels)s::VARCHAR WHERE berth_labels.aggregate_uuid = %(record)s::VARCHAR
+
+-- store.named._LABELS[5]
+DELETE FROM berth_labels WHERE berth_labels.aggregate_uuid = %(record)s::VARCHAR
+
+-- store.named._OF_AGGREGATE_OR_NAME
+SELECT berth_labels.aggregate_uuid, berth_labels.name, berth_labels.labels
+FROM berth_labels
+WHERE berth_labels.aggregate_uuid = %(aggregate)s::VARCHAR OR berth_labels.name = %(name)s::VARCHAR
+
+-- store.named._PROVIDERS
+SELECT berth_drained.provider_id, berth_drained.provider_uuid
+FROM berth_drained
+WHERE berth_drained.drain_id = %(drain)s::INTEGER
+
+-- store.named._REMOVE
+DELETE FROM berth_drained WHERE berth_drained.drain_id = %(drain)s::INTEGER AND berth_drained.provider_id IN (__[POSTCOMPILE_providers])
+
+-- store.named._REMOVE_ALL
+DELETE FROM berth_drained WHERE berth_drained.drain_id = %(drain)s::INTEGER
+
 -- store.placements._HOLDING
 SELECT consumers.uuid, consumers.generation, berth_leases.expires_at, resource_providers.id, resource_providers.uuid AS uuid_1, resource_classes.id AS id_1, resource_classes.name, allocations.used
 FROM consumers LEFT OUTER JOIN berth_leases ON berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at IS NOT DISTINCT FROM consumers.created_at AND berth_leases.consumer_generation = consumers.generation LEFT OUTER JOIN allocations ON allocations.consumer_id = consumers.uuid LEFT OUTER JOIN resource_providers ON resource_providers.id = allocations.resource_provider_id LEFT OUTER JOIN resource_classes ON resource_classes.id = allocations.resource_class_id
@@ -876,87 +885,27 @@ SELECT berth_placements.consumer_uuid, berth_placements.digest, berth_placements
 FROM berth_placements
 WHERE berth_placements.consumer_uuid IN (__[POSTCOMPILE_consumers])
 
--- store.project_counts._ANY
-SELECT berth_project_usages.writer_id
-FROM berth_project_usages
- LIMIT %(param_1)s::INTEGER
-
--- store.project_counts._CORRECT[0]
-UPDATE berth_project_usages SET used_0=%(to_be)s::BIGINT WHERE berth_project_usages.project_id = %(project_id)s::INTEGER AND berth_project_usages.user_id = %(user_id)s::INTEGER AND berth_project_usages.consumer_type_id = %(consumer_type_id)s::INTEGER AND berth_project_usages.first_class = %(first_class)s::INTEGER AND berth_project_usages.writer_id = %(writer_id)s::INTEGER AND berth_project_usages.used_0 = %(corrected)s::BIGINT
-
--- store.project_counts._CORRECT[1]
-UPDATE berth_project_usages SET used_1=%(to_be)s::BIGINT WHERE berth_project_usages.project_id = %(project_id)s::INTEGER AND berth_project_usages.user_id = %(user_id)s::INTEGER AND berth_project_usages.consumer_type_id = %(consumer_type_id)s::INTEGER AND berth_project_usages.first_class = %(first_class)s::INTEGER AND berth_project_usages.writer_id = %(writer_id)s::INTEGER AND berth_project_usages.used_1 = %(corrected)s::BIGINT
-
--- store.project_counts._CORRECT[2]
-UPDATE berth_project_usages SET used_2=%(to_be)s::BIGINT WHERE berth_project_usages.project_id = %(project_id)s::INTEGER AND berth_project_usages.user_id = %(user_id)s::INTEGER AND berth_project_usages.consumer_type_id = %(consumer_type_id)s::INTEGER AND berth_project_usages.first_class = %(first_class)s::INTEGER AND berth_project_usages.writer_id = %(writer_id)s::INTEGER AND berth_project_usages.used_2 = %(corrected)s::BIGINT
-
--- store.project_counts._CORRECT[3]
-UPDATE berth_project_usages SET used_3=%(to_be)s::BIGINT WHERE berth_project_usages.project_id = %(project_id)s::INTEGER AND berth_project_usages.user_id = %(user_id)s::INTEGER AND berth_project_usages.consumer_type_id = %(consumer_type_id)s::INTEGER AND berth_project_usages.first_class = %(first_class)s::INTEGER AND berth_project_usages.writer_id = %(writer_id)s::INTEGER AND berth_project_usages.used_3 = %(corrected)s::BIGINT
-
--- store.project_counts._COUNT_OF
-SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, -1, count(*) AS count_1
-FROM consumers
-WHERE (EXISTS (SELECT *
-FROM allocations
-WHERE allocations.consumer_id = consumers.uuid)) AND consumers.uuid IN (__[POSTCOMPILE_consumers]) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0)
-
--- store.project_counts._FILL
-INSERT INTO berth_project_usages (project_id, user_id, consumer_type_id, first_class, writer_id, used_0, used_1, used_2, used_3) SELECT placed.project_id, placed.user_id, placed.consumer_type_id, placed.first_class, 0, sum(CASE WHEN (placed.place = 0) THEN placed.counted ELSE 0 END) AS sum_1, sum(CASE WHEN (placed.place = 1) THEN placed.counted ELSE 0 END) AS sum_2, sum(CASE WHEN (placed.place = 2) THEN placed.counted ELSE 0 END) AS sum_3, sum(CASE WHEN (placed.place = 3) THEN placed.counted ELSE 0 END) AS sum_4
-FROM (SELECT counted.project_id AS project_id, counted.user_id AS user_id, counted.coalesce_1 AS consumer_type_id, counted.resource_class_id - (counted.resource_class_id - %(resource_class_id_1)s::INTEGER) %% 4 AS first_class, (counted.resource_class_id - %(resource_class_id_1)s::INTEGER) %% 4 AS place, counted.sum_5 AS counted
-FROM (SELECT consumers.project_id AS project_id, consumers.user_id AS user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id AS resource_class_id, sum(allocations.used) AS sum_5
-FROM allocations JOIN consumers ON consumers.uuid = allocations.consumer_id GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id UNION ALL SELECT consumers.project_id AS project_id, consumers.user_id AS user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, -1, count(*) AS count_1
-FROM consumers
-WHERE EXISTS (SELECT *
-FROM allocations
-WHERE allocations.consumer_id = consumers.uuid) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0)) AS counted) AS placed GROUP BY placed.project_id, placed.user_id, placed.consumer_type_id, placed.first_class
-
--- store.project_counts._MARKED
-SELECT CAST(sum(berth_project_usages.used_0) AS BIGINT) AS sum_1
-FROM berth_project_usages
-WHERE berth_project_usages.project_id = %(project_id_1)s::INTEGER
-HAVING sum(berth_project_usages.used_0) != 0
-
--- store.project_counts._USED_BY
-SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id, sum(allocations.used) AS sum_1, allocations.resource_provider_id
-FROM allocations JOIN consumers ON consumers.uuid = allocations.consumer_id
-WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id, allocations.resource_provider_id
-
--- store.project_counts._WRONG_PART
-SELECT anon_1.project_id, anon_1.user_id, anon_1.consumer_type_id, anon_1.resource_class_id, CAST(sum(anon_1.stored) AS BIGINT) AS stored, CAST(sum(anon_1.counted) AS BIGINT) AS counted, CAST(sum(anon_1.corrected) AS BIGINT) AS corrected
-FROM (SELECT berth_project_usages.project_id AS project_id, berth_project_usages.user_id AS user_id, berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class + 0 AS resource_class_id, berth_project_usages.used_0 AS stored, 0 AS counted, CASE WHEN (berth_project_usages.writer_id = %(writer_id_1)s::INTEGER) THEN berth_project_usages.used_0 ELSE 0 END AS corrected
-FROM berth_project_usages UNION ALL SELECT berth_project_usages.project_id AS project_id, berth_project_usages.user_id AS user_id, berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class + 1 AS resource_class_id, berth_project_usages.used_1 AS stored, 0 AS counted, CASE WHEN (berth_project_usages.writer_id = %(writer_id_2)s::INTEGER) THEN berth_project_usages.used_1 ELSE 0 END AS corrected
-FROM berth_project_usages UNION ALL SELECT berth_project_usages.project_id AS project_id, berth_project_usages.user_id AS user_id, berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class + 2 AS resource_class_id, berth_project_usages.used_2 AS stored, 0 AS counted, CASE WHEN (berth_project_usages.writer_id = %(writer_id_3)s::INTEGER) THEN berth_project_usages.used_2 ELSE 0 END AS corrected
-FROM berth_project_usages UNION ALL SELECT berth_project_usages.project_id AS project_id, berth_project_usages.user_id AS user_id, berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class + 3 AS resource_class_id, berth_project_usages.used_3 AS stored, 0 AS counted, CASE WHEN (berth_project_usages.writer_id = %(writer_id_4)s::INTEGER) THEN berth_project_usages.used_3 ELSE 0 END AS corrected
-FROM berth_project_usages UNION ALL SELECT counted.project_id AS project_id, counted.user_id AS user_id, counted.coalesce_1 AS coalesce_1, counted.resource_class_id AS resource_class_id, 0, counted.sum_1 AS sum_1, 0
-FROM (SELECT consumers.project_id AS project_id, consumers.user_id AS user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id AS resource_class_id, sum(allocations.used) AS sum_1
-FROM allocations JOIN consumers ON consumers.uuid = allocations.consumer_id GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id UNION ALL SELECT consumers.project_id AS project_id, consumers.user_id AS user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, -1, count(*) AS count_1
-FROM consumers
-WHERE EXISTS (SELECT *
-FROM allocations
-WHERE allocations.consumer_id = consumers.uuid) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0)) AS counted) AS anon_1 GROUP BY anon_1.project_id, anon_1.user_id, anon_1.consumer_type_id, anon_1.resource_class_id
-HAVING sum(anon_1.stored) != sum(anon_1.counted)
- LIMIT %(part_max)s::INTEGER
-
--- store.project_counts._count
-SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, -1, count(*) AS count_1
-FROM consumers
-WHERE EXISTS (SELECT *
-FROM allocations
-WHERE allocations.consumer_id = consumers.uuid) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0)
-
--- store.project_counts._used
-SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id, sum(allocations.used) AS sum_1
-FROM allocations JOIN consumers ON consumers.uuid = allocations.consumer_id GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id
+-- store.provider_trees.RENAME
+UPDATE resource_providers SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, name=%(new)s::VARCHAR WHERE resource_providers.id = %(provider)s::INTEGER
 
 -- store.provider_trees._BY_NAME
 SELECT resource_providers.uuid, resource_providers.name
 FROM resource_providers
 WHERE resource_providers.name IN (__[POSTCOMPILE_names])
 
+-- store.provider_trees._INSERT
+INSERT INTO resource_providers (created_at, uuid, name, generation) VALUES (%(created_at)s::TIMESTAMP WITHOUT TIME ZONE, %(uuid)s::VARCHAR, %(name)s::VARCHAR, %(generation)s::INTEGER)
+
 -- store.provider_trees._IN_USE
 SELECT DISTINCT allocations.resource_provider_id, resource_classes.name
 FROM allocations JOIN resource_classes ON resource_classes.id = allocations.resource_class_id
 WHERE allocations.resource_provider_id IN (__[POSTCOMPILE_providers])
+
+-- store.provider_trees._PLACE
+UPDATE resource_providers SET root_provider_id=%(new_root)s::INTEGER, parent_provider_id=%(new_parent)s::INTEGER WHERE resource_providers.id = %(provider)s::INTEGER
+
+-- store.providers.RENAME
+UPDATE resource_providers SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, name=%(new)s::VARCHAR WHERE resource_providers.id = %(provider)s::INTEGER
 
 -- store.providers._AN_ALLOCATION
 SELECT allocations.id
@@ -1016,9 +965,6 @@ UPDATE resource_providers SET parent_provider_id=%(new_parent)s::INTEGER WHERE r
 SELECT resource_providers.id, resource_providers.uuid, resource_providers.name, resource_providers.generation, parent.uuid AS uuid_1, coalesce(root.uuid, resource_providers.uuid) AS coalesce_1, resource_providers.created_at, resource_providers.updated_at
 FROM resource_providers LEFT OUTER JOIN resource_providers AS parent ON parent.id = resource_providers.parent_provider_id LEFT OUTER JOIN resource_providers AS root ON root.id = resource_providers.root_provider_id
 WHERE resource_providers.uuid = %(uuid)s::VARCHAR
-
--- store.providers._RENAME
-UPDATE resource_providers SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, name=%(new)s::VARCHAR WHERE resource_providers.id = %(provider)s::INTEGER
 
 -- store.providers._REROOT
 UPDATE resource_providers SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, root_provider_id=%(new_root)s::INTEGER WHERE resource_providers.id IN (__[POSTCOMPILE_providers]) AND resource_providers.root_provider_id = %(old_root)s::INTEGER
@@ -1138,15 +1084,6 @@ SELECT resource_provider_traits.resource_provider_id, traits.name
 FROM resource_provider_traits JOIN resource_providers ON resource_providers.id = resource_provider_traits.resource_provider_id JOIN traits ON traits.id = resource_provider_traits.trait_id
 WHERE resource_providers.root_provider_id = %(root)s::INTEGER
 
--- store.tree_writing._INSERT
-INSERT INTO resource_providers (created_at, uuid, name, generation) VALUES (%(created_at)s::TIMESTAMP WITHOUT TIME ZONE, %(uuid)s::VARCHAR, %(name)s::VARCHAR, %(generation)s::INTEGER)
-
--- store.tree_writing._PLACE
-UPDATE resource_providers SET root_provider_id=%(new_root)s::INTEGER, parent_provider_id=%(new_parent)s::INTEGER WHERE resource_providers.id = %(provider)s::INTEGER
-
--- store.tree_writing._RENAME
-UPDATE resource_providers SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, name=%(new)s::VARCHAR WHERE resource_providers.id = %(provider)s::INTEGER
-
 -- store.usage_counts._CORRECT
 UPDATE berth_usages SET used=%(counted)s::BIGINT WHERE berth_usages.resource_provider_id = %(provider)s::INTEGER AND berth_usages.resource_class_id = %(class)s::INTEGER AND berth_usages.used = %(remembered)s::BIGINT
 
@@ -1154,16 +1091,8 @@ UPDATE berth_usages SET used=%(counted)s::BIGINT WHERE berth_usages.resource_pro
 SELECT count(*) AS count_1
 FROM inventories
 
--- store.usage_counts._COUNT_UNKEPT
-SELECT count(*) AS count_1
-FROM berth_writer
-WHERE berth_writer.kept_seq != berth_writer.seq AND berth_writer.updated_at < %(before)s::TIMESTAMP WITHOUT TIME ZONE
-
 -- store.usage_counts._FORGET
 DELETE FROM berth_usages WHERE berth_usages.resource_provider_id = %(provider)s::INTEGER AND berth_usages.resource_class_id = %(class)s::INTEGER AND berth_usages.used = %(remembered)s::BIGINT
-
--- store.usage_counts._FORGET_UNKEPT
-UPDATE berth_writer SET kept_seq=berth_writer.seq WHERE berth_writer.kept_seq != berth_writer.seq AND berth_writer.updated_at < %(before)s::TIMESTAMP WITHOUT TIME ZONE
 
 -- store.usage_counts._HOLD
 UPDATE resource_providers SET updated_at=resource_providers.updated_at, generation=resource_providers.generation WHERE resource_providers.id = %(provider)s::INTEGER
@@ -1178,11 +1107,6 @@ WHERE inventories.resource_provider_id > %(after)s::INTEGER ORDER BY inventories
 UPDATE berth_usages SET generation=(SELECT resource_providers.generation
 FROM resource_providers
 WHERE resource_providers.id = berth_usages.resource_provider_id) WHERE berth_usages.resource_provider_id = %(provider)s::INTEGER
-
--- store.usage_counts._LEVEL_PART
-UPDATE berth_usages SET generation=(SELECT resource_providers.generation
-FROM resource_providers
-WHERE resource_providers.id = berth_usages.resource_provider_id) WHERE berth_usages.generation IS NULL AND berth_usages.resource_provider_id > %(after)s::INTEGER AND berth_usages.resource_provider_id <= %(upto)s::INTEGER
 
 -- store.usage_counts._MISSING_OF_PART
 INSERT INTO berth_usages (resource_provider_id, resource_class_id, used, generation) SELECT inventories.resource_provider_id, inventories.resource_class_id, CAST(coalesce(counted.used, %(coalesce_1)s::INTEGER) AS BIGINT) AS counted, (SELECT resource_providers.generation
@@ -1227,6 +1151,46 @@ WHERE NOT (EXISTS (SELECT *
 FROM inventories
 WHERE inventories.resource_provider_id = berth_usages.resource_provider_id AND inventories.resource_class_id = berth_usages.resource_class_id)) AND berth_usages.resource_provider_id IN (__[POSTCOMPILE_providers])
 
+-- store.usages._ANY
+SELECT berth_project_usages.writer_id
+FROM berth_project_usages
+ LIMIT %(param_1)s::INTEGER
+
+-- store.usages._CORRECT[0]
+UPDATE berth_project_usages SET used_0=%(to_be)s::BIGINT WHERE berth_project_usages.project_id = %(project_id)s::INTEGER AND berth_project_usages.user_id = %(user_id)s::INTEGER AND berth_project_usages.consumer_type_id = %(consumer_type_id)s::INTEGER AND berth_project_usages.first_class = %(first_class)s::INTEGER AND berth_project_usages.writer_id = %(writer_id)s::INTEGER AND berth_project_usages.used_0 = %(corrected)s::BIGINT
+
+-- store.usages._CORRECT[1]
+UPDATE berth_project_usages SET used_1=%(to_be)s::BIGINT WHERE berth_project_usages.project_id = %(project_id)s::INTEGER AND berth_project_usages.user_id = %(user_id)s::INTEGER AND berth_project_usages.consumer_type_id = %(consumer_type_id)s::INTEGER AND berth_project_usages.first_class = %(first_class)s::INTEGER AND berth_project_usages.writer_id = %(writer_id)s::INTEGER AND berth_project_usages.used_1 = %(corrected)s::BIGINT
+
+-- store.usages._CORRECT[2]
+UPDATE berth_project_usages SET used_2=%(to_be)s::BIGINT WHERE berth_project_usages.project_id = %(project_id)s::INTEGER AND berth_project_usages.user_id = %(user_id)s::INTEGER AND berth_project_usages.consumer_type_id = %(consumer_type_id)s::INTEGER AND berth_project_usages.first_class = %(first_class)s::INTEGER AND berth_project_usages.writer_id = %(writer_id)s::INTEGER AND berth_project_usages.used_2 = %(corrected)s::BIGINT
+
+-- store.usages._CORRECT[3]
+UPDATE berth_project_usages SET used_3=%(to_be)s::BIGINT WHERE berth_project_usages.project_id = %(project_id)s::INTEGER AND berth_project_usages.user_id = %(user_id)s::INTEGER AND berth_project_usages.consumer_type_id = %(consumer_type_id)s::INTEGER AND berth_project_usages.first_class = %(first_class)s::INTEGER AND berth_project_usages.writer_id = %(writer_id)s::INTEGER AND berth_project_usages.used_3 = %(corrected)s::BIGINT
+
+-- store.usages._COUNT_OF
+SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, -1, count(*) AS count_1
+FROM consumers
+WHERE (EXISTS (SELECT *
+FROM allocations
+WHERE allocations.consumer_id = consumers.uuid)) AND consumers.uuid IN (__[POSTCOMPILE_consumers]) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0)
+
+-- store.usages._FILL
+INSERT INTO berth_project_usages (project_id, user_id, consumer_type_id, first_class, writer_id, used_0, used_1, used_2, used_3) SELECT placed.project_id, placed.user_id, placed.consumer_type_id, placed.first_class, 0, sum(CASE WHEN (placed.place = 0) THEN placed.counted ELSE 0 END) AS sum_1, sum(CASE WHEN (placed.place = 1) THEN placed.counted ELSE 0 END) AS sum_2, sum(CASE WHEN (placed.place = 2) THEN placed.counted ELSE 0 END) AS sum_3, sum(CASE WHEN (placed.place = 3) THEN placed.counted ELSE 0 END) AS sum_4
+FROM (SELECT counted.project_id AS project_id, counted.user_id AS user_id, counted.coalesce_1 AS consumer_type_id, counted.resource_class_id - (counted.resource_class_id - %(resource_class_id_1)s::INTEGER) %% 4 AS first_class, (counted.resource_class_id - %(resource_class_id_1)s::INTEGER) %% 4 AS place, counted.sum_5 AS counted
+FROM (SELECT consumers.project_id AS project_id, consumers.user_id AS user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id AS resource_class_id, sum(allocations.used) AS sum_5
+FROM allocations JOIN consumers ON consumers.uuid = allocations.consumer_id GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id UNION ALL SELECT consumers.project_id AS project_id, consumers.user_id AS user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, -1, count(*) AS count_1
+FROM consumers
+WHERE EXISTS (SELECT *
+FROM allocations
+WHERE allocations.consumer_id = consumers.uuid) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0)) AS counted) AS placed GROUP BY placed.project_id, placed.user_id, placed.consumer_type_id, placed.first_class
+
+-- store.usages._MARKED
+SELECT CAST(sum(berth_project_usages.used_0) AS BIGINT) AS sum_1
+FROM berth_project_usages
+WHERE berth_project_usages.project_id = %(project_id_1)s::INTEGER
+HAVING sum(berth_project_usages.used_0) != 0
+
 -- store.usages._OF_PROJECT
 SELECT consumer_types.name, sums.first_class, resource_classes.id, resource_classes.name AS class_name, sums.used_0, sums.used_1, sums.used_2, sums.used_3
 FROM (SELECT berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class AS first_class, sum(berth_project_usages.used_0) AS used_0, sum(berth_project_usages.used_1) AS used_1, sum(berth_project_usages.used_2) AS used_2, sum(berth_project_usages.used_3) AS used_3
@@ -1247,25 +1211,40 @@ FROM berth_project_usages
 WHERE berth_project_usages.project_id = %(project_id_1)s::INTEGER
 HAVING sum(berth_project_usages.used_0) != 0
 
+-- store.usages._USED_BY
+SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id, sum(allocations.used) AS sum_1, allocations.resource_provider_id
+FROM allocations JOIN consumers ON consumers.uuid = allocations.consumer_id
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id, allocations.resource_provider_id
+
+-- store.usages._WRONG_PART
+SELECT anon_1.project_id, anon_1.user_id, anon_1.consumer_type_id, anon_1.resource_class_id, CAST(sum(anon_1.stored) AS BIGINT) AS stored, CAST(sum(anon_1.counted) AS BIGINT) AS counted, CAST(sum(anon_1.corrected) AS BIGINT) AS corrected
+FROM (SELECT berth_project_usages.project_id AS project_id, berth_project_usages.user_id AS user_id, berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class + 0 AS resource_class_id, berth_project_usages.used_0 AS stored, 0 AS counted, CASE WHEN (berth_project_usages.writer_id = %(writer_id_1)s::INTEGER) THEN berth_project_usages.used_0 ELSE 0 END AS corrected
+FROM berth_project_usages UNION ALL SELECT berth_project_usages.project_id AS project_id, berth_project_usages.user_id AS user_id, berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class + 1 AS resource_class_id, berth_project_usages.used_1 AS stored, 0 AS counted, CASE WHEN (berth_project_usages.writer_id = %(writer_id_2)s::INTEGER) THEN berth_project_usages.used_1 ELSE 0 END AS corrected
+FROM berth_project_usages UNION ALL SELECT berth_project_usages.project_id AS project_id, berth_project_usages.user_id AS user_id, berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class + 2 AS resource_class_id, berth_project_usages.used_2 AS stored, 0 AS counted, CASE WHEN (berth_project_usages.writer_id = %(writer_id_3)s::INTEGER) THEN berth_project_usages.used_2 ELSE 0 END AS corrected
+FROM berth_project_usages UNION ALL SELECT berth_project_usages.project_id AS project_id, berth_project_usages.user_id AS user_id, berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class + 3 AS resource_class_id, berth_project_usages.used_3 AS stored, 0 AS counted, CASE WHEN (berth_project_usages.writer_id = %(writer_id_4)s::INTEGER) THEN berth_project_usages.used_3 ELSE 0 END AS corrected
+FROM berth_project_usages UNION ALL SELECT counted.project_id AS project_id, counted.user_id AS user_id, counted.coalesce_1 AS coalesce_1, counted.resource_class_id AS resource_class_id, 0, counted.sum_1 AS sum_1, 0
+FROM (SELECT consumers.project_id AS project_id, consumers.user_id AS user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id AS resource_class_id, sum(allocations.used) AS sum_1
+FROM allocations JOIN consumers ON consumers.uuid = allocations.consumer_id GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id UNION ALL SELECT consumers.project_id AS project_id, consumers.user_id AS user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, -1, count(*) AS count_1
+FROM consumers
+WHERE EXISTS (SELECT *
+FROM allocations
+WHERE allocations.consumer_id = consumers.uuid) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0)) AS counted) AS anon_1 GROUP BY anon_1.project_id, anon_1.user_id, anon_1.consumer_type_id, anon_1.resource_class_id
+HAVING sum(anon_1.stored) != sum(anon_1.counted)
+ LIMIT %(part_max)s::INTEGER
+
+-- store.usages._count
+SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, -1, count(*) AS count_1
+FROM consumers
+WHERE EXISTS (SELECT *
+FROM allocations
+WHERE allocations.consumer_id = consumers.uuid) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0)
+
+-- store.usages._used
+SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id, sum(allocations.used) AS sum_1
+FROM allocations JOIN consumers ON consumers.uuid = allocations.consumer_id GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id
+
 -- upkeep.copying.run._REFER
 UPDATE resource_providers SET root_provider_id=%(root)s::INTEGER, parent_provider_id=%(parent)s::INTEGER WHERE resource_providers.id = %(provider)s::INTEGER
-
--- upkeep.data_migrations.UNRECORDED
-SELECT DISTINCT allocations.consumer_id
-FROM allocations
-WHERE NOT (EXISTS (SELECT *
-FROM consumers
-WHERE consumers.uuid = allocations.consumer_id))
-
--- upkeep.data_migrations._SET_ROOT
-UPDATE resource_providers SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, root_provider_id=%(right)s::INTEGER WHERE resource_providers.id = %(provider)s::INTEGER AND coalesce(resource_providers.root_provider_id, %(coalesce_1)s::BIGINT) = %(found)s::INTEGER
-
--- upkeep.integrity.consumers.UNRECORDED
-SELECT DISTINCT allocations.consumer_id
-FROM allocations
-WHERE NOT (EXISTS (SELECT *
-FROM consumers
-WHERE consumers.uuid = allocations.consumer_id))
 
 -- upkeep.integrity.consumers._FORGET
 DELETE FROM consumers WHERE consumers.id = %(consumer)s::INTEGER AND consumers.generation = %(seen)s::INTEGER AND NOT (EXISTS (SELECT *
@@ -1273,18 +1252,25 @@ FROM allocations
 WHERE allocations.consumer_id = consumers.uuid))
 
 -- upkeep.integrity.consumers._IDLE
-SELECT consumers.id, consumers.uuid, consumers.generation
+SELECT consumers.id AS consumer, consumers.uuid, consumers.generation AS seen
 FROM consumers
 WHERE consumers.generation >= %(generation_1)s::INTEGER AND NOT (EXISTS (SELECT *
 FROM allocations
 WHERE allocations.consumer_id = consumers.uuid))
 
 -- upkeep.integrity.consumers._RECORDS
-SELECT consumers.id, consumers.uuid, consumers.generation
+SELECT consumers.id AS consumer, consumers.uuid, consumers.generation AS seen
 FROM consumers
 
 -- upkeep.integrity.consumers._RESTART
 UPDATE consumers SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, generation=%(generation)s::INTEGER WHERE consumers.id = %(consumer)s::INTEGER AND consumers.generation < %(generation_1)s::INTEGER
+
+-- upkeep.integrity.consumers._UNRECORDED
+SELECT DISTINCT allocations.consumer_id
+FROM allocations
+WHERE NOT (EXISTS (SELECT *
+FROM consumers
+WHERE consumers.uuid = allocations.consumer_id))
 
 -- upkeep.integrity.own._FORGET_DRAINED
 DELETE FROM berth_drained WHERE berth_drained.drain_id = %(of_drain)s::INTEGER AND berth_drained.provider_id = %(of_provider)s::INTEGER AND (NOT (EXISTS (SELECT *
@@ -1303,16 +1289,17 @@ DELETE FROM berth_consumer_names WHERE berth_consumer_names.id = %(name_id)s::IN
 FROM consumers
 WHERE consumers.uuid = berth_consumer_names.consumer_uuid))
 
+-- upkeep.integrity.own._FORGET_NOTES
+DELETE FROM berth_journal WHERE berth_journal.writer_id = %(writer)s::INTEGER AND NOT (EXISTS (SELECT *
+FROM berth_writer
+WHERE berth_writer.id = berth_journal.writer_id AND berth_writer.seq >= berth_journal.seq))
+
+-- upkeep.integrity.own._FORGET_PLACEMENT
+DELETE FROM berth_placements WHERE berth_placements.id = %(number)s::INTEGER
+
 -- upkeep.integrity.stock._INVENTORIES
 SELECT inventories.id AS row, inventories.resource_provider_id AS provider, named_provider.uuid AS provider_uuid, named_provider.name AS provider_name, inventories.resource_class_id AS class_id, named_class.name AS class_name
 FROM inventories LEFT OUTER JOIN resource_providers AS named_provider ON named_provider.id = inventories.resource_provider_id LEFT OUTER JOIN resource_classes AS named_class ON named_class.id = inventories.resource_class_id
-
--- upkeep.integrity.stock._MOVED
-SELECT moved.generation AS generation, moved.known AS known, moved.id AS provider, named_provider.uuid AS provider_uuid, named_provider.name AS provider_name
-FROM (SELECT resource_providers.id AS id, resource_providers.generation AS generation, max(berth_usages.generation) AS known
-FROM resource_providers JOIN berth_usages ON berth_usages.resource_provider_id = resource_providers.id GROUP BY resource_providers.id, resource_providers.generation
-HAVING coalesce(max(berth_usages.generation), %(coalesce_1)s::INTEGER) != coalesce(resource_providers.generation, %(coalesce_2)s::INTEGER)) AS moved LEFT OUTER JOIN resource_providers AS named_provider ON named_provider.id = moved.id
-WHERE moved.generation >= %(generation_1)s::INTEGER
 
 -- upkeep.integrity.trees._BAD_GENERATIONS
 SELECT resource_providers.generation, resource_providers.id AS provider, named_provider.uuid AS provider_uuid, named_provider.name AS provider_name
@@ -1321,6 +1308,9 @@ WHERE resource_providers.generation IS NULL OR resource_providers.generation < %
 
 -- upkeep.integrity.trees._RESTART
 UPDATE resource_providers SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, generation=%(generation)s::INTEGER WHERE resource_providers.id = %(provider)s::INTEGER AND (resource_providers.generation IS NULL OR resource_providers.generation < %(generation_1)s::INTEGER)
+
+-- upkeep.integrity.trees._SET_ROOT
+UPDATE resource_providers SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, root_provider_id=%(right)s::INTEGER WHERE resource_providers.id = %(provider)s::INTEGER AND coalesce(resource_providers.root_provider_id, %(coalesce_1)s::BIGINT) = %(stored)s::INTEGER
 
 -- upkeep.left_state._CLOCK
 SELECT berth_writer.id, berth_writer.seq
@@ -1354,11 +1344,3 @@ FROM traits
 -- upkeep.left_state._FLEET[6]
 SELECT count(*) AS count_1, coalesce(sum(CAST(resource_classes.id AS BIGINT)), %(coalesce_2)s::INTEGER) AS coalesce_1, coalesce(sum(CAST(CAST(floor(EXTRACT(epoch FROM coalesce(resource_classes.updated_at, resource_classes.created_at))) AS BIGINT) AS BIGINT)), %(coalesce_4)s::INTEGER) AS coalesce_3
 FROM resource_classes
-
--- upkeep.left_state._LEFT
-SELECT berth_meta.value
-FROM berth_meta
-WHERE berth_meta.key = %(key)s::VARCHAR
-
--- upkeep.left_state._REMOVE
-DELETE FROM berth_meta WHERE berth_meta.key = %(key)s::VARCHAR
