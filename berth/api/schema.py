@@ -127,6 +127,7 @@ class Explainer:
         self._compiled = compiled
         #: By the identity of a part of the definition, which lives as long as this does.
         self._passes: dict[int, Passes] = {}
+        # jsonschema has types, but not for this function.
         kind = jsonschema.validators.extend(  # type: ignore[no-untyped-call]
             jsonschema.Draft7Validator,
             {

@@ -338,6 +338,7 @@ def _accumulated(of_metric: Iterable[tuple[Series, float]]) -> Iterator[Sample]:
         in_order = sorted(buckets[labels], key=_by_bound)
         counts = list(accumulate(value for _, value in in_order))
         for (bound, _), count in zip(in_order, counts, strict=True):
+            # prometheus_client has types, but not for this function.
             with_bound = {**dict(labels), _BOUND: floatToGoString(bound)}  # type: ignore[no-untyped-call]
             yield Sample(f"{metric}_bucket", with_bound, count)
         if counts:
