@@ -15,7 +15,7 @@ from oslo_config import cfg
 
 from berth.cli import credential_file
 from berth.cli.columns import print_columns
-from berth.cli.failure import CommandFailed, ExitCode
+from berth.cli.failure import Misused
 from berth.cli.options import Granted
 from berth.cli.output import ask_password, say, say_json
 from berth.cli.sources import ConfigurationSource
@@ -96,11 +96,9 @@ def change_user(
         ConfigurationError: the file cannot be read or parsed.
     """
     if not (any(granted) or no_roles):
-        raise CommandFailed(
-            "nothing to change: give --project, --role, --host or --no-roles", ExitCode.USAGE
-        )
+        raise Misused("nothing to change: give --project, --role, --host or --no-roles")
     if granted.roles and no_roles:
-        raise CommandFailed("give either --role or --no-roles, not both", ExitCode.USAGE)
+        raise Misused("give either --role or --no-roles, not both")
     conf = source.load()
     check_granted(granted, conf)
     _change_user(
@@ -164,10 +162,9 @@ def _find_user(users: Users, name: str, path: Path) -> User:
 
 def _refuse_duplicate(users: Users, name: str, path: Path) -> None:
     if name in users:
-        raise CommandFailed(
+        raise Misused(
             f"the user {name} already exists in {path}: use `berth user set` to change project or "
-            f"roles, `berth user passwd` to change the password",
-            ExitCode.USAGE,
+            f"roles, `berth user passwd` to change the password"
         )
 
 
@@ -177,15 +174,9 @@ def _ask_password(name: str, *, from_stdin: bool) -> str:
     elif sys.stdin.isatty():
         password = ask_password(f"Password for {name}")
     else:
-        raise CommandFailed(
-            "there is no terminal to ask for the password: use --password-stdin",
-            ExitCode.USAGE,
-        )
+        raise Misused("there is no terminal to ask for the password: use --password-stdin")
     if not 1 <= len(password.encode()) <= PASSWORD_BYTES_MAX or "\0" in password:
-        raise CommandFailed(
-            f"the password must have 1 to {PASSWORD_BYTES_MAX} bytes, and no NUL byte",
-            ExitCode.USAGE,
-        )
+        raise Misused(f"the password must have 1 to {PASSWORD_BYTES_MAX} bytes, and no NUL byte")
     return password
 
 
@@ -194,7 +185,7 @@ def _read_password() -> str:
         password = sys.stdin.readline().rstrip("\r\n")
         password.encode()
     except UnicodeError:
-        raise CommandFailed("the password is not UTF-8", ExitCode.USAGE) from None
+        raise Misused("the password is not UTF-8") from None
     return password
 
 
@@ -296,13 +287,12 @@ def parse_expires(text: str, now: datetime) -> datetime | None:
             end = datetime.fromisoformat(text)
             end = end.replace(tzinfo=UTC) if end.tzinfo is None else end.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise CommandFailed(
+        raise Misused(
             f"--expires {text} is not a time: write 12h, 90d, 4w, {_NEVER}, or a date such as "
-            f"2027-01-31",
-            ExitCode.USAGE,
+            f"2027-01-31"
         ) from None
     if end <= now:
-        raise CommandFailed(f"--expires {text} is in the past", ExitCode.USAGE)
+        raise Misused(f"--expires {text} is in the past")
     return end
 
 
@@ -316,9 +306,7 @@ def _find(entries: Mapping[str, Entry], key: str, subject: str, noun: str) -> En
         CommandFailed: there is none (USAGE).
     """
     if key not in entries:
-        raise CommandFailed(
-            f"there is no {subject}; `berth {noun} list` prints all {noun}s", ExitCode.USAGE
-        )
+        raise Misused(f"there is no {subject}; `berth {noun} list` prints all {noun}s")
     return entries[key]
 
 
@@ -374,7 +362,7 @@ def check_name(name: str) -> None:
         CommandFailed: USAGE.
     """
     if fault := fault_of_name(name):
-        raise CommandFailed(f"{shlex.quote(name)} is not a valid name: {fault}", ExitCode.USAGE)
+        raise Misused(f"{shlex.quote(name)} is not a valid name: {fault}")
 
 
 def check_host(host: str | None, roles: Sequence[str]) -> None:
@@ -386,11 +374,10 @@ def check_host(host: str | None, roles: Sequence[str]) -> None:
     if host is not None:
         check_name(host)
         if fault := fault_of_host(host, roles):
-            raise CommandFailed(f"--host: {fault}", ExitCode.USAGE)
+            raise Misused(f"--host: {fault}")
     elif AGENT in map(str.lower, roles):
-        raise CommandFailed(
-            f"the role {AGENT} is for one host: add --host with the name of its root provider",
-            ExitCode.USAGE,
+        raise Misused(
+            f"the role {AGENT} is for one host: add --host with the name of its root provider"
         )
 
 
@@ -406,10 +393,9 @@ def check_some_role(conf: cfg.ConfigOpts, roles: Collection[str]) -> None:
 
     if not roles:
         check_policy(conf)
-        raise CommandFailed(
+        raise Misused(
             "a token without a role may do nothing: add --role; the policy's roles are "
-            f"{', '.join(sorted(named_roles(conf)))}",
-            ExitCode.USAGE,
+            f"{', '.join(sorted(named_roles(conf)))}"
         )
 
 
@@ -427,7 +413,7 @@ def _check_roles(conf: cfg.ConfigOpts, roles: Iterable[str]) -> None:
     granted = named_roles(conf)
     for role in roles:
         if fault := fault_of_role(role):
-            raise CommandFailed(f"{shlex.quote(role)} is not a valid role: {fault}", ExitCode.USAGE)
+            raise Misused(f"{shlex.quote(role)} is not a valid role: {fault}")
         if role.lower() not in granted:
             say(
                 f"berth: no policy rule grants the role {role} anything; the policy's roles are "

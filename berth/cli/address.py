@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from berth.cli.failure import CommandFailed, ExitCode
+from berth.cli.failure import CommandFailed, ExitCode, Misused
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8778
@@ -67,9 +67,8 @@ def split_bind(text: str) -> tuple[str, int]:
         well_formed = ":" not in port
     number = port if colon else str(DEFAULT_PORT)
     if not well_formed or not (number.isascii() and number.isdigit()) or int(number) > 65535:
-        raise CommandFailed(
-            f"--bind {shlex.quote(text)} is not HOST:PORT, as in 127.0.0.1:8778 or [::1]:8778",
-            ExitCode.USAGE,
+        raise Misused(
+            f"--bind {shlex.quote(text)} is not HOST:PORT, as in 127.0.0.1:8778 or [::1]:8778"
         )
     return host or DEFAULT_HOST, int(number)
 

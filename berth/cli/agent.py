@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from berth.cli.deferred import work_in
-from berth.cli.failure import CommandFailed, ExitCode
+from berth.cli.failure import CommandFailed, ExitCode, Misused
 from berth.cli.options import driver_option, flag, of_agent, option
 from berth.cli.output import say, say_json
 from berth.cli.sources import AGENT_FILE, AgentSource
@@ -247,10 +247,9 @@ def _name_of(name: str | None, nodes: Sequence[Node]) -> str:
 
     drain_name = nodes[0].name if name is None else name
     if not is_path_name(drain_name):
-        raise CommandFailed(
+        raise Misused(
             f'a drain cannot be named "{drain_name}": give another --name, of letters, digits, ".",'
-            ' "_" and "-"',
-            ExitCode.USAGE,
+            ' "_" and "-"'
         )
     return drain_name
 

@@ -15,7 +15,7 @@ from typing import Final
 
 import click
 
-from berth.cli.failure import CommandFailed, ExitCode
+from berth.cli.failure import CommandFailed, ExitCode, Misused
 from berth.cli.fleet.access import Access, connect
 from berth.cli.options import accessing_with_json, flag, match_of, option
 from berth.cli.output import confirm, say, say_json
@@ -184,10 +184,10 @@ def _lines_of_file(path: str) -> list[str]:
     try:
         return _lines(Path(path).read_text())
     except UnicodeDecodeError as error:
-        raise CommandFailed(f"{path} is not UTF-8 text", ExitCode.USAGE) from error
+        raise Misused(f"{path} is not UTF-8 text") from error
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise CommandFailed(f"cannot read {path}: {reason}", ExitCode.USAGE) from error
+        raise Misused(f"cannot read {path}: {reason}") from error
 
 
 def _lines_of_command(command: str) -> list[str]:
@@ -196,10 +196,9 @@ def _lines_of_command(command: str) -> list[str]:
         ["/bin/sh", "-c", command], stdout=subprocess.PIPE, text=True, check=False
     )
     if done.returncode:
-        raise CommandFailed(
+        raise Misused(
             f"the command `{command}` ended with exit code {done.returncode}, so its output is not "
-            f"used",
-            ExitCode.USAGE,
+            f"used"
         )
     return _lines(done.stdout)
 
@@ -212,10 +211,9 @@ def _lines(text: str) -> list[str]:
 def _some(where: object, lines: list[str]) -> list[str]:
     """Refuse an empty list, which would mean that nothing exists."""
     if not lines:
-        raise CommandFailed(
+        raise Misused(
             f"{where} is empty, which is probably a mistake. If nothing exists, list one entry "
-            f"that does not exist",
-            ExitCode.USAGE,
+            f"that does not exist"
         )
     return lines
 
@@ -225,7 +223,7 @@ def _placed(path: Path) -> dict[str, frozenset[str]]:
     for line in _lines_of_file(str(path)):
         consumer, *host = line.split(maxsplit=1)
         if not host:
-            raise CommandFailed(f"{path}: `{line}` names no host", ExitCode.USAGE)
+            raise Misused(f"{path}: `{line}` names no host")
         name = _uuid(consumer, str(path))
         placed[name] = placed.get(name, frozenset()) | {host[0]}
     return placed
@@ -235,7 +233,7 @@ def _uuid(text: str, where: str) -> str:
     try:
         return str(uuid.UUID(text))
     except ValueError:
-        raise CommandFailed(f"{where}: `{text}` is not a uuid", ExitCode.USAGE) from None
+        raise Misused(f"{where}: `{text}` is not a uuid") from None
 
 
 # --- What is done ---------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import click
 
 from berth import deploy
 from berth.cli.columns import counted, utc_time
-from berth.cli.failure import CommandFailed, ExitCode
+from berth.cli.failure import CommandFailed, ExitCode, Misused
 from berth.cli.local_database import current, damage_of, database_of, opened
 from berth.cli.output import confirm, say
 from berth.cli.progress import reporting
@@ -253,11 +253,10 @@ def _name_lost_leases(database: Database, *, yes: bool) -> None:
         f"back what consumers hold: {', '.join(map(_in_words, first))}{more}"
     )
     if not yes:
-        raise CommandFailed(
+        raise Misused(
             f"{lost}. End them (`berth lease end`); or, once they have expired, run `berth lease "
             f"sweep`, with --config-file while no service runs; or use --yes to hand the database "
-            f"back nevertheless",
-            ExitCode.USAGE,
+            f"back nevertheless"
         )
     say(f"berth: {lost}", err=True)
 
@@ -288,8 +287,6 @@ def _confirm(question: str) -> None:
     try:
         agreed = confirm(question)
     except click.Abort as error:
-        raise CommandFailed(
-            "nothing was changed: use --yes to skip the question", ExitCode.USAGE
-        ) from error
+        raise Misused("nothing was changed: use --yes to skip the question") from error
     if not agreed:
         raise CommandFailed("nothing was changed", ExitCode.INTERRUPTED)

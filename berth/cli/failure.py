@@ -106,6 +106,13 @@ class CommandFailed(Exception):
         self.sentences: Final = tuple(faults) or (message,)
 
 
+class Misused(CommandFailed):
+    """The command line is wrong."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, ExitCode.USAGE)
+
+
 @contextmanager
 def naming_the_database(settings: Settings) -> Iterator[None]:
     """Add the database's URL and the next step to an error about the database.

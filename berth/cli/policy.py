@@ -18,7 +18,7 @@ from berth.api.policy import (
     print_sample,
     unknown_rules,
 )
-from berth.cli.failure import CommandFailed, ExitCode
+from berth.cli.failure import CommandFailed, ExitCode, Misused
 from berth.cli.output import say, say_json
 from berth.cli.sources import ConfigurationSource
 
@@ -161,9 +161,7 @@ def print_admitted(
     requests_by_rule = {guarding.rule.name: guarding.requests for guarding in guarding_rules()}
     for rule in rules:
         if rule not in requests_by_rule:
-            raise CommandFailed(
-                f"there is no rule {rule}; `berth policy list` prints all rules", ExitCode.USAGE
-            )
+            raise Misused(f"there is no rule {rule}; `berth policy list` prints all rules")
     check_policy(conf)
     if unknown := unknown_rules(conf):
         raise CommandFailed(

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from berth.cli.failure import CommandFailed, ExitCode
+from berth.cli.failure import CommandFailed, ExitCode, Misused
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -39,10 +39,9 @@ def read_tls(cert: Path | None, key: Path | None) -> Tls | None:
     if cert is None and key is None:
         return None
     if cert is None or key is None:
-        raise CommandFailed(
+        raise Misused(
             "TLS needs a certificate and its key: give both --tls-cert and --tls-key, or set both "
-            "tls_cert and tls_key in [berth]",
-            ExitCode.USAGE,
+            "tls_cert and tls_key in [berth]"
         )
     # Deferred: slow to import, and few commands need it.
     from cryptography import x509

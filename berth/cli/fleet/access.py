@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from berth.cli.failure import CommandFailed, ExitCode
+from berth.cli.failure import CommandFailed, ExitCode, Misused
 from berth.cli.sources import ConfigurationSource
 from berth.extras import ServiceNotInstalled, needs_service
 
@@ -100,10 +100,9 @@ def access_of(
     """
     if source.is_given:
         if url or token or cloud:
-            raise CommandFailed(
+            raise Misused(
                 "--config-file and --config-dir name a database, and --url, --token and --os-cloud "
-                "a service: choose one",
-                ExitCode.USAGE,
+                "a service: choose one"
             )
         return Access(None, None, None, source, as_json)
     return Access(
@@ -139,10 +138,9 @@ def named_url(variables: Mapping[str, str], url: str | None) -> str | None:
     named = url or variables.get("BERTH_URL") or None
     if named is not None and not named.startswith(("http://", "https://")):
         example = "127.0.0.1:8778" if "://" in named else named
-        raise CommandFailed(
+        raise Misused(
             f"{'--url' if url else 'BERTH_URL'} must begin with http:// or https://, as in "
-            f"http://{example}",
-            ExitCode.USAGE,
+            f"http://{example}"
         )
     return named
 
@@ -182,15 +180,12 @@ def connect(
         if transport is not None:
             return transport
     if access.url is not None:
-        raise CommandFailed(
+        raise Misused(
             f"{access.url} needs authentication: --token or OS_TOKEN, BERTH_USER and "
-            "BERTH_PASSWORD, --os-cloud, or OS_AUTH_URL",
-            ExitCode.USAGE,
+            "BERTH_PASSWORD, --os-cloud, or OS_AUTH_URL"
         )
     if access.token is not None:
-        raise CommandFailed(
-            "a token is for a service: name it with --url or BERTH_URL", ExitCode.USAGE
-        )
+        raise Misused("a token is for a service: name it with --url or BERTH_URL")
     try:
         with needs_service():
             # Deferred: they import the whole service.

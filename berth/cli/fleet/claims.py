@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 import click
 
 from berth.cli.columns import amounts, counted
-from berth.cli.failure import CommandFailed, ExitCode
+from berth.cli.failure import Misused
 from berth.cli.fleet.access import Access
 from berth.cli.fleet.labels import parsed_uuid
 from berth.cli.fleet.references import consumer_uuid_of, names_of, uuid_of
@@ -347,8 +347,8 @@ def _reshape(client: Client, file: TextIO) -> None:
             },
         )
     except (KeyError, TypeError, AttributeError) as error:
-        raise CommandFailed(
-            f'{file.name} is not {{"inventories": {{...}}, "allocations": {{...}}}}', ExitCode.USAGE
+        raise Misused(
+            f'{file.name} is not {{"inventories": {{...}}, "allocations": {{...}}}}'
         ) from error
     sums = f"{counted(len(inventories), 'provider')} and {counted(len(allocations), 'consumer')}"
     client.show(answer, lambda _: say(f"reshaped {sums}"))

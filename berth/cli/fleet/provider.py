@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 import click
 
 from berth.cli.columns import amount, counted, print_columns, print_fields, print_line
-from berth.cli.failure import CommandFailed, ExitCode
+from berth.cli.failure import CommandFailed, ExitCode, Misused
 from berth.cli.fleet.access import Access
 from berth.cli.fleet.labels import described, memberships
 from berth.cli.fleet.nouns import provider_argument
@@ -285,7 +285,7 @@ def read_wanted_tree(file: TextIO) -> tuple[str, dict[str, Any]]:
 
 
 def _unusable(file: TextIO, fault: str) -> CommandFailed:
-    return CommandFailed(f"{file.name} {fault}", ExitCode.USAGE)
+    return Misused(f"{file.name} {fault}")
 
 
 _MARKS: Final[Mapping[str, str]] = {"create": "+", "update": "~", "remove": "-"}
