@@ -207,7 +207,7 @@ class AgentConfig(AgentFile, frozen=True, kw_only=True):
         """
         if self.service is None:
             raise BadConfiguration(
-                [f"{self.path}, service: is missing; it needs url and token_file, or auth_type"]
+                f"{self.path}, service: is missing; it needs url and token_file, or auth_type"
             )
         return self.service
 
@@ -244,7 +244,7 @@ class AgentConfig(AgentFile, frozen=True, kw_only=True):
         if self.node_entries[place].uuid is not None:
             at = f"nodes[{place}].uuid" if self.has_list else "node.uuid"
             raise BadConfiguration(
-                [f"{self.path}, {at}: must be {node.uuid}, or left out, to take that provider over"]
+                f"{self.path}, {at}: must be {node.uuid}, or left out, to take that provider over"
             )
         path = self._kept_many if self.has_list else self._kept_one
         with _keeping_uuids(path):
@@ -270,10 +270,8 @@ class AgentConfig(AgentFile, frozen=True, kw_only=True):
         driver = load_driver(self.driver, self.options, used=used, drained=drained)
         if self.has_list and isinstance(driver, KnowsOneHost):
             raise BadConfiguration(
-                [
-                    f"{self.path}, nodes: the driver {self.driver} reports one host, "
-                    f"{driver.one_host}: use node, or a driver for several nodes, such as static"
-                ]
+                f"{self.path}, nodes: the driver {self.driver} reports one host, "
+                f"{driver.one_host}: use node, or a driver for several nodes, such as static"
             )
         if isinstance(driver, TakesNotes):
             driver.note_in(self.state_dir)
@@ -315,7 +313,7 @@ def read_agent_config(path: Path, *, may_be_missing: bool = False) -> AgentConfi
         exists = path.exists()
     if not exists and not may_be_missing:
         raise BadConfiguration(
-            [f"there is no file {path}; `berth agent sample` prints one to start from"]
+            f"there is no file {path}; `berth agent sample` prints one to start from"
         )
     body = load_yaml(path) if exists else None
     file = convert({} if body is None else body, AgentFile, path)
@@ -353,5 +351,5 @@ def _keeping_uuids(path: Path) -> Iterator[None]:
         yield
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise BadConfiguration(
-            [f"{path} does not contain a node's UUID, and cannot be written: {error}"]
+            f"{path} does not contain a node's UUID, and cannot be written: {error}"
         ) from error

@@ -82,10 +82,10 @@ class DriverFailed(ComputeError):
 class BadConfiguration(ComputeError):
     """The configuration is invalid; none of it takes effect."""
 
-    def __init__(self, faults: Sequence[str]) -> None:
+    def __init__(self, *faults: str) -> None:
         super().__init__("; ".join(faults))
         #: Each fault as a sentence that names the file and the place in it.
-        self.faults = tuple(faults)
+        self.faults = faults
 
 
 class StateDirInUse(ComputeError):

@@ -30,7 +30,7 @@ def refusing(prevented: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise BadConfiguration([f"{prevented}: {error.strerror or error}"]) from error
+        raise BadConfiguration(f"{prevented}: {error.strerror or error}") from error
 
 
 def replace_file(path: Path, text: str) -> None:
@@ -103,7 +103,7 @@ class UndoFile:
             keep_names(self.path.parent)
         except OSError as error:
             raise BadConfiguration(
-                [f"{self.path} cannot be made: {(error.strerror or str(error)).lower()}"]
+                f"{self.path} cannot be made: {(error.strerror or str(error)).lower()}"
             ) from error
 
     def append(self, change: Mapping[str, Any]) -> None:
@@ -136,9 +136,9 @@ class UndoFile:
             with suppress(ValueError) if newline else nullcontext():
                 changes += [json.loads(line) for line in rest.splitlines()]
         except (OSError, ValueError) as error:
-            raise BadConfiguration([f"{self.path} cannot be read: {error}"]) from error
+            raise BadConfiguration(f"{self.path} cannot be read: {error}") from error
         if not all(isinstance(change, dict) and is_change(change) for change in changes):
-            raise BadConfiguration([f"{self.path} is not an undo file of {made_by}"])
+            raise BadConfiguration(f"{self.path} is not an undo file of {made_by}")
         return changes
 
 

@@ -156,8 +156,7 @@ def _owner_of(state_dir: Path) -> Machine | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, KeyError) as error:
-        fault = (
+        raise BadConfiguration(
             f"{path} does not say which machine the state belongs to ({error}): "
             "`berth agent adopt --take-over` gives it to this one"
-        )
-        raise BadConfiguration([fault]) from error
+        ) from error

@@ -46,14 +46,11 @@ def of_service(access: ServiceAccess) -> Adapter:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise BadConfiguration(
-            [f"service.token_file: cannot read {access.token_file}: {reason}"]
+            f"service.token_file: cannot read {access.token_file}: {reason}"
         ) from error
     if not token:
         raise BadConfiguration(
-            [
-                f"service.token_file: {access.token_file} is empty; `berth token create` makes "
-                "a token"
-            ]
+            f"service.token_file: {access.token_file} is empty; `berth token create` makes a token"
         )
     return with_token(access.url, token, cafile=access.cafile)
 
@@ -152,7 +149,7 @@ def with_cloud(name: str, *, url: str | None) -> Adapter:
         cloud = OpenStackConfig().get_one(cloud=name)
         session = cloud.get_session()
     except (ConfigException, ClientException) as error:
-        raise BadConfiguration([f"cloud {name}: {str(error).strip()}"]) from error
+        raise BadConfiguration(f"cloud {name}: {str(error).strip()}") from error
     return with_session(
         session,
         url=url or cloud.get_endpoint("placement"),
@@ -181,15 +178,12 @@ def with_plugin(
     # Looked up without being loaded: some plugins need libraries that are not installed.
     if auth_type not in (installed := entry_points(group="keystoneauth1.plugin").names):
         raise BadConfiguration(
-            [
-                f"Unknown auth_type {auth_type}; the installed ones are "
-                f"{', '.join(sorted(installed))}"
-            ]
+            f"Unknown auth_type {auth_type}; the installed ones are {', '.join(sorted(installed))}"
         )
     try:
         plugin: BaseAuthPlugin = loading.get_plugin_loader(auth_type).load_from_options(**auth)
     except (ClientException, TypeError, ValueError) as error:
-        raise BadConfiguration([f"auth_type {auth_type}: {error}"]) from error
+        raise BadConfiguration(f"auth_type {auth_type}: {error}") from error
     return with_session(_session(plugin, cafile), url=url, region=region, interface=interface)
 
 

@@ -352,4 +352,4 @@ def read_changes(path: Path) -> list[Change]:
     try:
         return _changes_of(lines)
     except msgspec.ValidationError as error:
-        raise BadConfiguration([f"{path} is not an undo file of a reshape: {error}"]) from error
+        raise BadConfiguration(f"{path} is not an undo file of a reshape: {error}") from error

@@ -57,7 +57,7 @@ def convert(value: object, kind: type[Kind], source: object, *, at: str = "") ->
     except RecursionError:
         faults = [(at, "contains itself: a YAML alias is inside of what it stands for")]
     if faults:
-        raise BadConfiguration([fault_text(source, *fault) for fault in faults])
+        raise BadConfiguration(*(fault_text(source, *fault) for fault in faults))
     return msgspec.convert(value, kind, dec_hook=_parse)
 
 
@@ -88,9 +88,9 @@ def parse_yaml(text: str | bytes, path: str) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = f", line {mark.line + 1}" if mark else ""
-        raise BadConfiguration([f"{path}{line}: {error.problem}"]) from error
+        raise BadConfiguration(f"{path}{line}: {error.problem}") from error
     except (yaml.YAMLError, ValueError) as error:
-        raise BadConfiguration([f"{path} is not YAML: {error}"]) from error
+        raise BadConfiguration(f"{path} is not YAML: {error}") from error
 
 
 def suggestion(name: str, names: Collection[str]) -> str:

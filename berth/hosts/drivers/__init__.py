@@ -121,24 +121,19 @@ def load_driver(
     entry_point = _installed().get(name)
     if entry_point is None:
         raise BadConfiguration(
-            [
-                f"Unknown driver {name!r}; the installed ones are "
-                f"{', '.join(driver_names()) or 'none'}"
-            ]
+            f"Unknown driver {name!r}; the installed ones are {', '.join(driver_names()) or 'none'}"
         )
     try:
         factory: Factory = entry_point.load()
     except ImportError as error:
         raise BadConfiguration(
-            [
-                f"The driver {name} needs a library that is not installed: {error}"
-                + (f"; pip install 'berthd[{name}]'" if name in _EXTRAS else "")
-            ]
+            f"The driver {name} needs a library that is not installed: {error}"
+            + (f"; pip install 'berthd[{name}]'" if name in _EXTRAS else "")
         ) from error
     except Exception as error:
         # Importing another package's module may raise anything.
         raise BadConfiguration(
-            [f"The driver {name} cannot be loaded from {entry_point.value}: {_worded(error)}"]
+            f"The driver {name} cannot be loaded from {entry_point.value}: {_worded(error)}"
         ) from error
     try:
         driver = factory(options)
@@ -146,7 +141,7 @@ def load_driver(
         raise
     except Exception as error:
         raise BadConfiguration(
-            [f"The driver {name}, {entry_point.value} cannot be created: {_worded(error)}"]
+            f"The driver {name}, {entry_point.value} cannot be created: {_worded(error)}"
         ) from error
     if isinstance(driver, AsksForUse):
         driver.used = used

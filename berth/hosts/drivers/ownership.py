@@ -156,10 +156,8 @@ class OwnedFile:
             roots: dict[str, _Noted] = body["roots"]
         except (ValueError, LookupError, TypeError) as error:
             raise BadConfiguration(
-                [
-                    f"{self._path} is not a record of what this host has added to its providers; "
-                    f"move it away, and earlier additions stay in the service"
-                ]
+                f"{self._path} is not a record of what this host has added to its providers; "
+                f"move it away, and earlier additions stay in the service"
             ) from error
         return roots
 

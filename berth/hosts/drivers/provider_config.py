@@ -209,7 +209,7 @@ class ProviderConfig:
             for fault in _clashes(addition, tree.data(uuid), noted.get(uuid, Parts()))
         ]
         if faults:
-            raise BadConfiguration(faults)
+            raise BadConfiguration(*faults)
         owned = {}
         with tree.transaction():
             for uuid in uuids:
@@ -234,7 +234,7 @@ class ProviderConfig:
                 self._say_unknown(addition)
             elif uuid in by_uuid:
                 raise BadConfiguration(
-                    [f"{addition} is about the same provider as {by_uuid[uuid]}: merge them"]
+                    f"{addition} is about the same provider as {by_uuid[uuid]}: merge them"
                 )
             else:
                 by_uuid[uuid] = addition
@@ -293,7 +293,7 @@ def _agrees(current: ProviderRecord, record: Mapping[str, int | float]) -> bool:
 
 def _read_directory(directory: Path, files: Sequence[Path]) -> tuple[Addition, ...]:
     if not directory.is_dir():
-        raise BadConfiguration([f"{directory} is not a directory"])
+        raise BadConfiguration(f"{directory} is not a directory")
     return read_additions(files)
 
 
@@ -318,7 +318,7 @@ def read_additions(files: Sequence[Path]) -> tuple[Addition, ...]:
         if first is not addition:
             faults.append(f"{addition} is about the same provider as {first}: merge them")
     if faults:
-        raise BadConfiguration(faults)
+        raise BadConfiguration(*faults)
     for addition in additions:
         if addition.is_empty:
             LOG.warning("%s adds nothing and is ignored", addition)

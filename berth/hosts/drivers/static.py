@@ -123,7 +123,7 @@ class Declaration:
         names = [entry.name for entry in made.providers]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise BadConfiguration(
-                [f"{self.path}: on {node} several providers have the name {twice[0]}"]
+                f"{self.path}: on {node} several providers have the name {twice[0]}"
             )
         return made
 
@@ -326,7 +326,7 @@ def _place(wanted: Declaration, tree: ProviderTree) -> dict[str, str]:
         try:
             uuids[provider.name] = _place_one(wanted, provider, tree)
         except ValueError as error:
-            raise BadConfiguration([f"{wanted.path}, {provider.name}: {error}"]) from error
+            raise BadConfiguration(f"{wanted.path}, {provider.name}: {error}") from error
     return uuids
 
 
@@ -384,13 +384,13 @@ def read_declaration(path: Path) -> Declaration:
     body = load_yaml(path)
     if body is None:
         # Another program may be writing the file at this moment.
-        raise BadConfiguration([f"{path} is empty; to declare no provider, write {{}}"])
+        raise BadConfiguration(f"{path} is empty; to declare no provider, write {{}}")
     file = convert(body, _File, path)
     declaration = Declaration(path, file)
     providers = declaration.providers
     faults = [*_duplicates(providers), *_faults_of_moves(declaration.moves, providers)]
     if faults:
-        raise BadConfiguration([fault_text(path, *fault) for fault in faults])
+        raise BadConfiguration(*(fault_text(path, *fault) for fault in faults))
     return declaration
 
 

@@ -52,7 +52,7 @@ def cpu_sets(topology: Topology, options: HostOptions) -> tuple[frozenset[int], 
         if (strange := cpus - topology.present)
     ]
     if faults:
-        raise BadConfiguration(faults)
+        raise BadConfiguration(*faults)
     if shared is None:
         shared = frozenset() if dedicated else topology.online
     return shared & topology.online, dedicated

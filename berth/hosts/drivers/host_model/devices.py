@@ -214,7 +214,7 @@ def _pci_devices(functions: Iterable[Function], rules: Sequence[PCIRule]) -> Ite
             form="VFS" if offered.function.physical else "",
         )
     if faults:
-        raise BadConfiguration(faults)
+        raise BadConfiguration(*faults)
 
 
 def _pci_notices(functions: Sequence[Function], rules: Iterable[PCIRule]) -> Iterator[str]:
@@ -306,10 +306,8 @@ def _mdev_devices(parents: Iterable[MdevParent], rules: Sequence[MdevRule]) -> I
         needs_limit = (parent.needs_limit or parent.physical is not None) and not is_chosen
         if total and needs_limit and rule.instances_max is None:
             raise BadConfiguration(
-                [
-                    f"mdev, {rule.type}: {parent.whole} does not say how many fit at once; set "
-                    f"instances_max"
-                ]
+                f"mdev, {rule.type}: {parent.whole} does not say how many fit at once; set "
+                f"instances_max"
             )
         if rule.instances_max is not None:
             total = max(made, min(total, rule.instances_max - given[parent.whole]))

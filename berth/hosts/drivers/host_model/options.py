@@ -238,7 +238,7 @@ class HostOptions(Struct, frozen=True, forbid_unknown_fields=True):
             options = {**options, "disk": None}
         checked = convert(options, cls, f"driver {cls.driver}", at="options")
         if faults := list(_contradictions(checked)):
-            raise BadConfiguration([f"driver {cls.driver}, options.{fault}" for fault in faults])
+            raise BadConfiguration(*(f"driver {cls.driver}, options.{fault}" for fault in faults))
         return checked
 
 

@@ -98,7 +98,7 @@ def read_host(
     """
     if options.model is Model.NUMA and not machine.capabilities.cells:
         raise BadConfiguration(
-            ["driver libvirt, options.model: libvirt reports no NUMA nodes here; use flat"]
+            "driver libvirt, options.model: libvirt reports no NUMA nodes here; use flat"
         )
     topology = _topology(machine, remembered)
     sources = DeviceSources(
