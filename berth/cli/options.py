@@ -16,7 +16,7 @@ import click
 from berth.cli.address import DEFAULT_HOST, DEFAULT_PORT
 from berth.cli.columns import amount
 from berth.cli.completing import BY_FORM, driver_names
-from berth.cli.fleet.access import access_of
+from berth.cli.fleet.access import Access, access_of
 from berth.cli.sources import AGENT_FILE, AgentSource, ConfigurationSource
 from berth.model.bounds import LEASE_SECONDS_MAX
 
@@ -171,6 +171,17 @@ def accessing_with_json(text: str) -> Decorator:
 
 #: For a command whose `--json` prints what the service has answered.
 accessing = accessing_with_json("Print the API's answer.")
+
+
+def asking(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the same options; the command gets a client that is open while it runs, as `client`."""
+
+    @functools.wraps(command)
+    def with_client(access: Access, **options: object) -> None:
+        with access.client() as client:
+            command(client, **options)
+
+    return accessing(with_client)
 
 
 class Granted(NamedTuple):

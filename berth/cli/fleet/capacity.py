@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from berth.cli.columns import amount, print_columns, print_line
-from berth.cli.fleet.access import Access
 from berth.cli.fleet.request_options import RequestOptions, takes_question, without_none
-from berth.cli.options import accessing, option
+from berth.cli.options import asking, option
 from berth.cli.output import say
 from berth.model.paths import CAPACITY
 
 if TYPE_CHECKING:
+    from berth.cli.fleet.client import Client
     from berth.cli.fleet.references import Json
 
 
@@ -30,8 +30,8 @@ _REQUEST: Final = "request"
     "Also count by this label, such as zone; aggregate for each aggregate, host for each host.",
 )
 @option("--hosts N", "List the N hosts with room for the most.", type=click.IntRange(0, 1000))
-@accessing
-def capacity(access: Access, request: RequestOptions, by: Sequence[str], hosts: int | None) -> None:
+@asking
+def capacity(client: Client, request: RequestOptions, by: Sequence[str], hosts: int | None) -> None:
     """Count how many more fit.
 
     \b
@@ -47,9 +47,8 @@ def capacity(access: Access, request: RequestOptions, by: Sequence[str], hosts: 
     STRANDED is what no further placement can use, and LARGEST the largest amount that would still
     fit some host. With an assumption, such as --without-host, NOW is the present count.
     """
-    with access.client() as client:
-        answer = client.send("POST", CAPACITY, _body(request, by, hosts))
-        client.show(answer, lambda sent: print_capacities(sent, by))
+    answer = client.send("POST", CAPACITY, _body(request, by, hosts))
+    client.show(answer, lambda sent: print_capacities(sent, by))
 
 
 def _body(request: RequestOptions, by: Sequence[str], hosts: int | None) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from berth.cli.fleet.access import Access
 from berth.cli.fleet.labels import parsed_uuid
 from berth.cli.fleet.references import consumer_uuid_of, names_of, uuid_of
 from berth.cli.fleet.request_options import read_json, without_none
-from berth.cli.options import Decorator, accessing, argument, flag, match_of, option
+from berth.cli.options import Decorator, accessing, argument, asking, flag, match_of, option
 from berth.cli.output import say
 from berth.model.paths import consumer_path, path_of
 from berth.model.refusals import Conflict, NotThere
@@ -178,8 +178,8 @@ def _seen(client: Client, consumer: str, generation: int | None, *, replace: boo
 
 @click.command()
 @argument("consumers", "CONSUMER...", required=True)
-@accessing
-def release(access: Access, consumers: Sequence[str]) -> None:
+@asking
+def release(client: Client, consumers: Sequence[str]) -> None:
     """Remove all allocations of consumers, of all or of none.
 
     \b
@@ -187,21 +187,19 @@ def release(access: Access, consumers: Sequence[str]) -> None:
 
     CONSUMER is a UUID, or the consumer's project and name.
     """
-    with access.client() as client:
-        _release(client, consumers)
+    _release(client, consumers)
 
 
 @click.command()
 @argument("file", "FILE", type=click.File())
-@accessing
-def reshape(access: Access, file: TextIO) -> None:
+@asking
+def reshape(client: Client, file: TextIO) -> None:
     """Replace inventories of providers and allocations of consumers in one transaction.
 
     FILE is JSON, the body of POST /reshaper, or - for standard input. Providers are named by UUID
     or by name.
     """
-    with access.client() as client:
-        _reshape(client, file)
+    _reshape(client, file)
 
 
 _AMOUNT: Final = re.compile(r"(?P<provider>.+):(?P<resource_class>[A-Z0-9_]+)=(?P<amount>[0-9]+)")

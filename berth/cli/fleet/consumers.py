@@ -23,7 +23,8 @@ from berth.cli.fleet.access import Access
 from berth.cli.fleet.nouns import add_part_of_provider
 from berth.cli.fleet.references import consumer_uuid_of, find_provider, names_of
 from berth.cli.fleet.refusals import did_you_mean, warn
-from berth.cli.options import accessing, argument, lease_seconds, option
+from berth.cli.fleet.request_options import without_none
+from berth.cli.options import accessing, argument, asking, lease_seconds, option
 from berth.cli.output import say
 from berth.model.paths import CONSUMERS, LEASES, consumer_path, path_of
 from berth.model.refusals import Forbidden, NotThere
@@ -93,15 +94,13 @@ _Filters = Mapping[str, str | None]
 def _warn_of_nothing(filters: _Filters) -> None:
     """Repeat the names that no consumer has, because one may be misspelt."""
     words = {"project_id": "project", "user_id": "user", "consumer_type": "type", "name": "name"}
-    named = [f"{word} {filters[name]}" for name, word in words.items() if filters[name]]
+    named = [f"{word} {filters[name]}" for name, word in words.items() if filters.get(name)]
     if named:
         warn(f"no consumer has {', '.join(named)}")
 
 
 def _listed(client: Client, filters: _Filters) -> Answer:
-    return client.get(
-        CONSUMERS, [(name, value) for name, value in filters.items() if value is not None]
-    )
+    return client.get(CONSUMERS, without_none(**filters).items())
 
 
 def _of_subject(client: Client, subject: str, filters: _Filters) -> Answer:
@@ -177,20 +176,19 @@ def consumer() -> None:
 
 @consumer.command()
 @argument("reference", "CONSUMER")
-@accessing
-def show(access: Access, reference: str) -> None:
+@asking
+def show(client: Client, reference: str) -> None:
     """Show a consumer: its project, user and type, and its allocations.
 
     CONSUMER is a UUID, or the consumer's project and name, such as web/job-17.
     """
-    with access.client() as client:
-        uuid = consumer_uuid_of(client, reference)
-        try:
-            answer = client.get(path_of("allocations", uuid))
-        except Forbidden:
-            # A member of a project sees its consumers by berth's own route only.
-            answer = client.get(consumer_path(uuid))
-        client.show(answer, lambda body: _print_consumer(client, reference, uuid, body))
+    uuid = consumer_uuid_of(client, reference)
+    try:
+        answer = client.get(path_of("allocations", uuid))
+    except Forbidden:
+        # A member of a project sees its consumers by berth's own route only.
+        answer = client.get(consumer_path(uuid))
+    client.show(answer, lambda body: _print_consumer(client, reference, uuid, body))
 
 
 def _print_consumer(client: Client, reference: str, uuid: str, body: Json) -> None:
@@ -252,11 +250,10 @@ def lease() -> None:
 
 
 @lease.command(name="list")
-@accessing
-def list_leases(access: Access) -> None:
+@asking
+def list_leases(client: Client) -> None:
     """List leases, the next to expire first."""
-    with access.client() as client:
-        client.show_lines(client.get(LEASES), _print_leases)
+    client.show_lines(client.get(LEASES), _print_leases)
 
 
 def _print_leases(listed: Sequence[Json]) -> None:
@@ -274,8 +271,8 @@ def _print_leases(listed: Sequence[Json]) -> None:
 @lease.command(name="set")
 @argument("consumer", "CONSUMER")
 @argument("seconds", "TIME", type=lease_seconds)
-@accessing
-def set_lease(access: Access, consumer: str, seconds: int) -> None:
+@asking
+def set_lease(client: Client, consumer: str, seconds: int) -> None:
     """Give a consumer a lease, or renew the one that it has.
 
     \b
@@ -283,9 +280,8 @@ def set_lease(access: Access, consumer: str, seconds: int) -> None:
 
     CONSUMER is a UUID, or PROJECT/NAME. TIME counts from now: 90s, 10m, 2h, at most 1d.
     """
-    with access.client() as client:
-        answer = client.send("PUT", client.lease_path(consumer), {"seconds": seconds})
-        client.show(answer, lambda sent: say(f"{consumer} is leased until {_end_of(sent)}"))
+    answer = client.send("PUT", client.lease_path(consumer), {"seconds": seconds})
+    client.show(answer, lambda sent: say(f"{consumer} is leased until {_end_of(sent)}"))
 
 
 def _end_of(sent: Json) -> str:
@@ -297,29 +293,27 @@ def _end_of(sent: Json) -> str:
 
 @lease.command()
 @argument("consumers", "CONSUMER...", required=True)
-@accessing
-def end(access: Access, consumers: Sequence[str]) -> None:
+@asking
+def end(client: Client, consumers: Sequence[str]) -> None:
     """End leases: the consumers keep their allocations.
 
     CONSUMER is a UUID, or PROJECT/NAME.
     """
-    with access.client() as client:
-        for consumer in consumers:
-            client.end_lease(consumer)
-            if not access.as_json:
-                say(f"ended the lease of {consumer}; it keeps its allocations")
+    for consumer in consumers:
+        client.end_lease(consumer)
+        if not client.as_json:
+            say(f"ended the lease of {consumer}; it keeps its allocations")
 
 
 @lease.command()
-@accessing
-def sweep(access: Access) -> None:
+@asking
+def sweep(client: Client) -> None:
     """Release consumers whose leases have expired.
 
     A running service does this every few seconds; without one, nothing expires until this command
     runs.
     """
-    with access.client() as client:
-        client.show(client.send("POST", LEASES), lambda body: _print_released(body["released"]))
+    client.show(client.send("POST", LEASES), lambda body: _print_released(body["released"]))
 
 
 def _print_released(released: Sequence[Json]) -> None:
@@ -368,18 +362,14 @@ add_part_of_provider(
     "--consumer-type TYPE",
     "Only consumers of this type; `all` adds up every type, `unknown` are those without one.",
 )
-@accessing
-def project(access: Access, project_id: str, user: str | None, consumer_type: str | None) -> None:
+@asking
+def project(client: Client, project_id: str, user: str | None, consumer_type: str | None) -> None:
     """Show what a project uses, by consumer type."""
-    typed = (("project", project_id), ("user", user), ("type", consumer_type))
-    named = [(name, value) for name, value in typed if value is not None]
-    members = {"project": "project_id", "user": "user_id", "type": "consumer_type"}
-    query = [(members[name], value) for name, value in named]
-    with access.client() as client:
-        answer = client.get("/usages", query)
-        if not answer.json()["usages"]:
-            warn(f"no consumer has {', '.join(f'{name} {value}' for name, value in named)}")
-        client.show(answer, lambda body: _print_by_type(body["usages"]))
+    filters = {"project_id": project_id, "user_id": user, "consumer_type": consumer_type}
+    answer = client.get("/usages", without_none(**filters).items())
+    if not answer.json()["usages"]:
+        _warn_of_nothing(filters)
+    client.show(answer, lambda body: _print_by_type(body["usages"]))
 
 
 def _print_by_type(usages: Json) -> None:

@@ -15,7 +15,7 @@ from berth.cli.fleet.access import Access
 from berth.cli.fleet.nouns import generation_option, provider_argument
 from berth.cli.fleet.provider_trees import FIELDS, print_inventories
 from berth.cli.fleet.references import path_to_provider
-from berth.cli.options import accessing, argument, flag, match_of
+from berth.cli.options import accessing, argument, asking, flag, match_of
 from berth.model.refusals import NotThere
 
 if TYPE_CHECKING:
@@ -30,27 +30,25 @@ def inventory() -> None:
 
 @inventory.command(name="list")
 @provider_argument
-@accessing
-def list_inventories(access: Access, reference: str) -> None:
+@asking
+def list_inventories(client: Client, reference: str) -> None:
     """List everything that a provider offers, with what is used of it."""
-    with access.client() as client:
-        path = path_to_provider(client, reference, "inventories")
-        answer = client.get(path)
-        client.show(answer, lambda body: _print(client, path, body))
+    path = path_to_provider(client, reference, "inventories")
+    answer = client.get(path)
+    client.show(answer, lambda body: _print(client, path, body))
 
 
 @inventory.command()
 @provider_argument
 @argument("resource_class", "CLASS")
-@accessing
-def show(access: Access, reference: str, resource_class: str) -> None:
+@asking
+def show(client: Client, reference: str, resource_class: str) -> None:
     """Show the inventory of one resource class."""
-    with access.client() as client:
-        answer = client.get(path_to_provider(client, reference, "inventories", resource_class))
-        client.show(
-            answer,
-            lambda record: print_fields([(name, amount(value)) for name, value in record.items()]),
-        )
+    answer = client.get(path_to_provider(client, reference, "inventories", resource_class))
+    client.show(
+        answer,
+        lambda record: print_fields([(name, amount(value)) for name, value in record.items()]),
+    )
 
 
 @inventory.command(name="set")

@@ -23,7 +23,7 @@ from berth.cli.fleet.nouns import (
 from berth.cli.fleet.references import path_to_provider
 from berth.cli.fleet.refusals import suggesting, warn
 from berth.cli.fleet.request_options import without_none
-from berth.cli.options import accessing, argument, flag, match_of, option
+from berth.cli.options import accessing, argument, asking, flag, match_of, option
 from berth.cli.output import say
 from berth.model.paths import AGGREGATES
 
@@ -98,8 +98,8 @@ def list_traits(
 
 @trait.command()
 @_TRAITS.argument()
-@accessing
-def show(access: Access, name: str) -> None:
+@asking
+def show(client: Client, name: str) -> None:
     """Show which providers have a trait.
 
     With --json, it prints the list of these providers.
@@ -109,10 +109,9 @@ def show(access: Access, name: str) -> None:
         rows = sorted([item["name"], item["uuid"]] for item in body["resource_providers"])
         print_list(("PROVIDER", "UUID"), rows, f"provider has {name}", f"providers have {name}")
 
-    with access.client() as client:
-        with suggesting(client, _TRAITS.path, name):
-            client.get(_TRAITS.path_to(name))
-        client.show(client.get("/resource_providers", [("required", name)]), printed)
+    with suggesting(client, _TRAITS.path, name):
+        client.get(_TRAITS.path_to(name))
+    client.show(client.get("/resource_providers", [("required", name)]), printed)
 
 
 add_create(

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from berth.cli.columns import counted, print_list
-from berth.cli.fleet.access import Access
 from berth.cli.fleet.references import path_to_provider
 from berth.cli.fleet.refusals import suggesting, warn
-from berth.cli.options import Decorator, accessing, argument, flag, option
+from berth.cli.options import Decorator, argument, asking, flag, option
 from berth.cli.output import say
 from berth.model.paths import path_of
 from berth.model.refusals import Refused
@@ -99,10 +98,9 @@ def add_list(group: click.Group, noun: Noun, text: str) -> None:
     """
 
     @group.command(name="list", help=text)
-    @accessing
-    def list_all(access: Access) -> None:
-        with access.client() as client:
-            client.show(client.get(noun.path), show)
+    @asking
+    def list_all(client: Client) -> None:
+        client.show(client.get(noun.path), show)
 
     def show(body: Json) -> None:
         items = body[noun.member]
@@ -122,12 +120,11 @@ def add_show(group: click.Group, noun: Noun, text: str, printed: Callable[[Json]
 
     @group.command(help=text)
     @noun.argument()
-    @accessing
-    def show(access: Access, name: str) -> None:
-        with access.client() as client:
-            with suggesting(client, noun.path, name):
-                answer = client.get(noun.path_to(name))
-            client.show(answer, printed)
+    @asking
+    def show(client: Client, name: str) -> None:
+        with suggesting(client, noun.path, name):
+            answer = client.get(noun.path_to(name))
+        client.show(answer, printed)
 
 
 def add_create(group: click.Group, noun: Noun, text: str) -> None:
@@ -153,16 +150,15 @@ def _add_for_each(group: click.Group, noun: Noun, verb: str, method: str, text: 
 
     @group.command(name=verb, help=text)
     @noun.arguments()
-    @accessing
-    def for_each(access: Access, names: Sequence[str]) -> None:
-        with access.client() as client:
-            for name in names:
-                with suggesting(client, noun.path, name):
-                    answer = client.send(method, noun.path_to(name))
-                if access.as_json:
-                    continue
-                is_done = method == "DELETE" or answer.status_code == HTTPStatus.CREATED
-                say(f"{verb}d {name}" if is_done else f"{name} exists already")
+    @asking
+    def for_each(client: Client, names: Sequence[str]) -> None:
+        for name in names:
+            with suggesting(client, noun.path, name):
+                answer = client.send(method, noun.path_to(name))
+            if client.as_json:
+                continue
+            is_done = method == "DELETE" or answer.status_code == HTTPStatus.CREATED
+            say(f"{verb}d {name}" if is_done else f"{name} exists already")
 
 
 def add_part_of_provider(
@@ -178,10 +174,9 @@ def add_part_of_provider(
 
     @group.command(name=name, help=text)
     @provider_argument
-    @accessing
-    def show(access: Access, reference: str) -> None:
-        with access.client() as client:
-            client.show(client.get(path_to_provider(client, reference, part)), printed)
+    @asking
+    def show(client: Client, reference: str) -> None:
+        client.show(client.get(path_to_provider(client, reference, part)), printed)
 
 
 def put_named(
@@ -242,24 +237,23 @@ class SetOfProvider:
         @provider_argument
         @self.noun.arguments(may_be_none=verb == "set")
         @generation_option
-        @accessing
+        @asking
         def change(
-            access: Access, reference: str, names: Sequence[str], generation: int | None
+            client: Client, reference: str, names: Sequence[str], generation: int | None
         ) -> None:
-            with access.client() as client:
-                named = self.resolved(client, names)
-                path = path_to_provider(client, reference, self.noun.member)
-                body = client.read(path)
-                present = set(body[self.noun.member])
-                if verb == "remove" and (missing := named - present):
-                    warn(self.lacks(client, reference, missing))
-                body[self.noun.member] = sorted(changed(present, named))
-                if generation is not None:
-                    body["resource_provider_generation"] = generation
-                answer = self._put(client, path, body)
-                client.show(
-                    answer, lambda sent: self.printed(client, reference, sent[self.noun.member])
-                )
+            named = self.resolved(client, names)
+            path = path_to_provider(client, reference, self.noun.member)
+            body = client.read(path)
+            present = set(body[self.noun.member])
+            if verb == "remove" and (missing := named - present):
+                warn(self.lacks(client, reference, missing))
+            body[self.noun.member] = sorted(changed(present, named))
+            if generation is not None:
+                body["resource_provider_generation"] = generation
+            answer = self._put(client, path, body)
+            client.show(
+                answer, lambda sent: self.printed(client, reference, sent[self.noun.member])
+            )
 
     def _put(self, client: Client, path: str, body: Mapping[str, Any]) -> Answer:
         try:

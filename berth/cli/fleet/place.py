@@ -22,7 +22,7 @@ from berth.cli.fleet.claims import consumer_typed, parsed_name
 from berth.cli.fleet.references import find_provider, names_of
 from berth.cli.fleet.request_options import RequestOptions, ordering, takes_question, without_none
 from berth.cli.fleet.why import fits, print_explanations
-from berth.cli.options import Decorator, accessing, argument, flag, match_of, option
+from berth.cli.options import Decorator, accessing, argument, asking, flag, match_of, option
 from berth.cli.options import lease_seconds as seconds_of
 from berth.cli.output import say
 from berth.model.paths import PLACE, consumer_path
@@ -148,9 +148,9 @@ def place(
 @leasing("Lease what it gets for this time, such as 10m.  [default: its lease ends]")
 @placing_order
 @dry_running
-@accessing
+@asking
 def move(
-    access: Access,
+    client: Client,
     consumer: str,
     request: RequestOptions,
     to: str | None,
@@ -179,12 +179,11 @@ def move(
 
     Exit codes: 0 moved; 13 a dry run found a place; 14 nothing fits.
     """
-    with access.client() as client:
-        moved = consumer_to_move(client, consumer)
-        body = moving(client, moved, request, to)
-        body |= without_none(order=order, lease_seconds=lease_seconds)
-        had_lease = moved["lease"] is not None
-        send_placement(client, body, dry_run=dry_run, called=[consumer], had_lease=had_lease)
+    moved = consumer_to_move(client, consumer)
+    body = moving(client, moved, request, to)
+    body |= without_none(order=order, lease_seconds=lease_seconds)
+    had_lease = moved["lease"] is not None
+    send_placement(client, body, dry_run=dry_run, called=[consumer], had_lease=had_lease)
 
 
 _LIMIT: Final = re.compile(r"(?P<key>[^=]+)=(?P<most>[0-9]+)")

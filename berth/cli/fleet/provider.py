@@ -23,7 +23,7 @@ from berth.cli.fleet.provider_trees import (
 from berth.cli.fleet.references import find_provider, names_of, path_to_provider, uuid_of
 from berth.cli.fleet.refusals import did_you_mean, warn
 from berth.cli.fleet.request_options import without_none
-from berth.cli.options import accessing, amounts_of, argument, flag, option
+from berth.cli.options import accessing, amounts_of, argument, asking, flag, option
 from berth.cli.output import say, say_json
 from berth.model.paths import tree_path
 from berth.model.refusals import Conflict
@@ -56,9 +56,9 @@ def provider() -> None:
     "Only providers in an aggregate, named by UUID, name or label: A, !A, in:A,B or !in:A,B; "
     "may be repeated.",
 )
-@accessing
+@asking
 def list_providers(
-    access: Access,
+    client: Client,
     name: str | None,
     in_tree: str | None,
     resources: Sequence[str],
@@ -66,19 +66,18 @@ def list_providers(
     member_of: Sequence[str],
 ) -> None:
     """List providers: all, or those that satisfy every option."""
-    with access.client() as client:
-        query = [] if name is None else [("name", name)]
-        if in_tree is not None:
-            query.append(("in_tree", str(find_provider(client, in_tree)["uuid"])))
-        if resources:
-            pairs = (f"{name}:{number}" for name, number in amounts_of(resources).items())
-            query.append(("resources", ",".join(pairs)))
-        query += [("required", traits) for traits in required]
-        query += [("member_of", text) for text in memberships(client.labels, member_of)]
-        answer = client.get("/resource_providers", query)
-        if name is not None and not answer.json()["resource_providers"]:
-            warn(f"no provider is named {name}{did_you_mean(client, '/resource_providers', name)}")
-        client.show(answer, lambda body: _print_list(body["resource_providers"]))
+    query = [] if name is None else [("name", name)]
+    if in_tree is not None:
+        query.append(("in_tree", str(find_provider(client, in_tree)["uuid"])))
+    if resources:
+        pairs = (f"{name}:{number}" for name, number in amounts_of(resources).items())
+        query.append(("resources", ",".join(pairs)))
+    query += [("required", traits) for traits in required]
+    query += [("member_of", text) for text in memberships(client.labels, member_of)]
+    answer = client.get("/resource_providers", query)
+    if name is not None and not answer.json()["resource_providers"]:
+        warn(f"no provider is named {name}{did_you_mean(client, '/resource_providers', name)}")
+    client.show(answer, lambda body: _print_list(body["resource_providers"]))
 
 
 def _print_list(providers: Sequence[Json]) -> None:
@@ -94,8 +93,8 @@ def _print_list(providers: Sequence[Json]) -> None:
 
 
 @provider.command()
-@accessing
-def kept(access: Access) -> None:
+@asking
+def kept(client: Client) -> None:
     """List providers whose devices are away, and until when what was set on them is kept.
 
     The agent of the host removes them the day after. `berth provider delete` removes one now.
@@ -103,17 +102,16 @@ def kept(access: Access) -> None:
     # Deferred: `--help` does not need it.
     from berth.hosts.drivers.kept_settings import KEPT_UNTIL, last_day
 
-    with access.client() as client:
-        traits = client.get("/traits", [("name", f"startswith:{KEPT_UNTIL}")]).json()["traits"]
-        rows = [
-            (item["name"], item["uuid"], str(day))
-            for trait in sorted(traits)
-            if (day := last_day([trait]))
-            for item in client.get("/resource_providers", [("required", trait)]).json()[
-                "resource_providers"
-            ]
+    traits = client.get("/traits", [("name", f"startswith:{KEPT_UNTIL}")]).json()["traits"]
+    rows = [
+        (item["name"], item["uuid"], str(day))
+        for trait in sorted(traits)
+        if (day := last_day([trait]))
+        for item in client.get("/resource_providers", [("required", trait)]).json()[
+            "resource_providers"
         ]
-    if access.as_json:
+    ]
+    if client.as_json:
         keys = ("name", "uuid", "until")
         say_json({"providers": [dict(zip(keys, row, strict=True)) for row in rows]})
     else:
@@ -123,12 +121,11 @@ def kept(access: Access) -> None:
 
 @provider.command()
 @provider_argument
-@accessing
-def show(access: Access, reference: str) -> None:
+@asking
+def show(client: Client, reference: str) -> None:
     """Show a provider: its place in its tree, inventory, traits and aggregates."""
-    with access.client() as client:
-        answer = client.get(path_to_provider(client, reference))
-        client.show(answer, lambda item: _print_provider(client, item))
+    answer = client.get(path_to_provider(client, reference))
+    client.show(answer, lambda item: _print_provider(client, item))
 
 
 def _print_provider(client: Client, item: Json) -> None:
@@ -154,18 +151,17 @@ def _print_provider(client: Client, item: Json) -> None:
 
 @provider.command()
 @provider_argument
-@accessing
-def tree(access: Access, reference: str) -> None:
+@asking
+def tree(client: Client, reference: str) -> None:
     """Show the tree that contains a provider, with what is used and what each provider has.
 
     With --json, it prints the list of the tree's providers.
     """
-    with access.client() as client:
-        uuid = uuid_of(client, reference)
-        if access.as_json:
-            client.show(client.get("/resource_providers", [("in_tree", uuid)]))
-        else:
-            print_tree(client, uuid)
+    uuid = uuid_of(client, reference)
+    if client.as_json:
+        client.show(client.get("/resource_providers", [("in_tree", uuid)]))
+    else:
+        print_tree(client, uuid)
 
 
 @provider.command()
@@ -204,14 +200,13 @@ def apply(
 @argument("name", "NAME")
 @option("--uuid UUID", "Its UUID.  [default: the service chooses one]")
 @option("--parent PROVIDER", "Create it below this provider.")
-@accessing
-def create(access: Access, name: str, uuid: str | None, parent: str | None) -> None:
+@asking
+def create(client: Client, name: str, uuid: str | None, parent: str | None) -> None:
     """Create a provider, without inventory."""
-    with access.client() as client:
-        above = None if parent is None else uuid_of(client, parent)
-        body = without_none(name=name, uuid=uuid, parent_provider_uuid=above)
-        answer = client.send("POST", "/resource_providers", body)
-        client.show(answer, lambda item: say(f"created {name} ({item['uuid']})"))
+    above = None if parent is None else uuid_of(client, parent)
+    body = without_none(name=name, uuid=uuid, parent_provider_uuid=above)
+    answer = client.send("POST", "/resource_providers", body)
+    client.show(answer, lambda item: say(f"created {name} ({item['uuid']})"))
 
 
 @provider.command(name="set")
@@ -243,17 +238,16 @@ def set_provider(
 @provider.command()
 @provider_argument
 @flag("--tree", "Also delete every provider below it.", parameter="with_tree")
-@accessing
-def delete(access: Access, reference: str, with_tree: bool) -> None:
+@asking
+def delete(client: Client, reference: str, with_tree: bool) -> None:
     """Delete a provider, with its inventory, traits and memberships.
 
     A provider that has allocations, or providers below it, cannot be deleted. The command then says
     which.
     """
-    with access.client() as client:
-        deleted = delete_providers(client, find_provider(client, reference), with_tree=with_tree)
-        if not access.as_json:
-            say(f"deleted {', '.join(deleted)}")
+    deleted = delete_providers(client, find_provider(client, reference), with_tree=with_tree)
+    if not client.as_json:
+        say(f"deleted {', '.join(deleted)}")
 
 
 def read_wanted_tree(file: TextIO) -> tuple[str, dict[str, Any]]:

@@ -17,14 +17,15 @@ import click
 from berth.cli.columns import amount
 from berth.cli.fleet.access import Access
 from berth.cli.fleet.provider_trees import differences
-from berth.cli.options import accessing, option
+from berth.cli.options import accessing, asking, option
 from berth.cli.output import say
 from berth.model.inventory import Inventory
 from berth.model.paths import FLEET
 from berth.model.printable import printable_json
 
 if TYPE_CHECKING:
-    from berth.client import Change, Client
+    from berth.cli.fleet.client import Client
+    from berth.client import Change
     from berth.client.replica import Provider
 
 
@@ -183,8 +184,8 @@ def _capacity(inventory: Mapping[str, Any] | None) -> int:
     default="-",
     help="Write to this file.  [default: stdout]",
 )
-@accessing
-def dump(access: Access, include: str | None, output: TextIO) -> None:
+@asking
+def dump(client: Client, include: str | None, output: TextIO) -> None:
     """Print the whole fleet as JSON lines, in one consistent state.
 
     \b
@@ -193,7 +194,6 @@ def dump(access: Access, include: str | None, output: TextIO) -> None:
 
     The first line has the revision from which `berth watch --after` continues; the last has `end`.
     """
-    with access.client() as client:
-        answer = client.get(FLEET, [] if include is None else [("include", include)])
-        client.lines(answer)
-        output.write(printable_json(answer.text))
+    answer = client.get(FLEET, [] if include is None else [("include", include)])
+    client.lines(answer)
+    output.write(printable_json(answer.text))
