@@ -15,11 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from berth.hosts.consumers import ConsumerClient, repeat_after_conflicts
-from berth.hosts.errors import (
-    ActualUsage,
-    ComputeError,
-    Unreachable,
-)
+from berth.hosts.errors import ComputeError, Unreachable
 from berth.hosts.plan import Allocations, Moves, Plan, make_plan
 from berth.hosts.provider_tree import Inventory, ProviderSubTree, ProviderTree
 from berth.hosts.reading import TreeReader
@@ -125,29 +121,26 @@ class ReportClient(ConsumerClient):
         return self._reader.allocations_of(nodename)
 
     def update_from_provider_tree(
-        self,
-        context: object,
-        new_tree: ProviderTree,
-        allocations: Allocations | None = None,
-        *,
-        actual_usage: ActualUsage | None = None,
-        may_move: bool = True,
-        may_shrink: bool = False,
+        self, context: object, new_tree: ProviderTree, allocations: Allocations | None = None
     ) -> Plan:
+        """Write a driver's changes to the service: `update` with these allocations.
+
+        Args:
+            allocations: from `get_allocations_for_provider_tree`, edited to the wanted state; None:
+                nothing moves.
+        """
+        return self.update(new_tree, Moves(allocations))
+
+    def update(self, new_tree: ProviderTree, moves: Moves) -> Plan:
         """Write a driver's changes to the service.
 
-        With `allocations`, inventories and allocations change in one step, completely or not at
-        all; without, each provider is written separately. New providers are created first, with
-        their aggregates and traits, so that none offers anything before it is complete.
+        With allocations, inventories and allocations change in one step, completely or not at all;
+        without, each provider is written separately. New providers are created first, with their
+        aggregates and traits, so that none offers anything before it is complete.
 
         Args:
             new_tree: from `get_provider_tree_and_ensure_root`, edited.
-            allocations: from `get_allocations_for_provider_tree`, edited to the wanted state; None:
-                nothing moves.
-            actual_usage: from a driver's `ReshapeNeeded`: the consumers whose allocations grow.
-            may_move: whether consumers may have less on one provider than before, and as much more
-                on others.
-            may_shrink: whether the consumers in `actual_usage` may have less than before.
+            moves: what is to become of the allocations.
 
         Returns:
             What was sent; empty if nothing differed.
@@ -163,47 +156,36 @@ class ReportClient(ConsumerClient):
         """
         root = _scope_of(new_tree)
         last_read = self._reader.tree_of(root)
-        moves = Moves(allocations, actual_usage or {}, may_move=may_move, may_shrink=may_shrink)
         plan = self._planned(new_tree, moves)
+        at_once = moves.allocations is not None
         self._names.ensure_classes(filter(is_custom_class_name, new_tree.expected_classes))
         uuids = last_read.get_provider_uuids(root)
         generations = {uuid: _generation_in(new_tree, uuid, last_read) for uuid in uuids}
         # A tree that was read before others wrote is sent with the generations that it had then.
         is_newest = all(generations[uuid] == last_read.data(uuid).generation for uuid in uuids)
-        if not plan or (
-            allocations is None and is_newest and self._is_written_whole(plan, last_read)
-        ):
+        if not plan or (not at_once and is_newest and self._is_written_whole(plan, last_read)):
             return plan
         ask_whether_it_can_be(self.service, self._names, last_read, plan)
         self._whole_trees.forget(root)
-        if allocations is not None and self._note is not None:
+        if at_once and self._note is not None:
             self._note(change_of(plan, last_read, new_tree, root, self.allocations_in(new_tree)))
         writer = TreeWriter(self.service, self._names, last_read, generations)
         try:
-            writer.carry_out(plan, at_once=allocations is not None)
+            writer.carry_out(plan, at_once=at_once)
         except ComputeError:
             self._reader.outdate(root)
             raise
-        if allocations is not None:
+        if at_once:
             # No response contains the generations that a reshape has increased.
             self._reader.outdate(root)
         return plan
 
-    def plan_update(
-        self,
-        new_tree: ProviderTree,
-        allocations: Allocations | None = None,
-        *,
-        actual_usage: ActualUsage | None = None,
-        may_move: bool = True,
-        may_shrink: bool = False,
-    ) -> Plan:
-        """What `update_from_provider_tree` would send; nothing is sent.
+    def plan_update(self, new_tree: ProviderTree, moves: Moves) -> Plan:
+        """What `update` would send; nothing is sent.
 
         Raises:
             BadProviderTree, ValueError: the update would be refused.
         """
-        moves = Moves(allocations, actual_usage or {}, may_move=may_move, may_shrink=may_shrink)
         plan = self._planned(new_tree, moves)
         last_read = self._reader.tree_of(_scope_of(new_tree))
         ask_whether_it_can_be(self.service, self._names, last_read, plan)

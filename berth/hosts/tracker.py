@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from random import Random
-from typing import Final, Protocol, TypedDict
+from typing import Final, Protocol
 
 from berth.hosts.errors import (
     ActualUsage,
@@ -25,7 +25,7 @@ from berth.hosts.errors import (
     RestoreNeeded,
     Unreachable,
 )
-from berth.hosts.plan import Allocations, Plan, make_plan
+from berth.hosts.plan import Allocations, Moves, Plan, make_plan
 from berth.hosts.provider_tree import ProviderSubTree, ProviderTree
 from berth.hosts.report_client import ReportClient
 
@@ -98,15 +98,6 @@ def tree_of_new(driver: Driver, node: Node) -> ProviderSubTree:
     except ReshapeNeeded:
         driver.update_provider_tree(tree, node.name, {})
     return tree
-
-
-class _Update(TypedDict, total=False):
-    """The arguments that go with a tree to `ReportClient.update_from_provider_tree`."""
-
-    allocations: Allocations
-    actual_usage: ActualUsage
-    may_move: bool
-    may_shrink: bool
 
 
 class Tracker:
@@ -182,7 +173,7 @@ class Tracker:
             return self._rehearse_new(node)
         tree = self._client.get_provider_tree_and_ensure_root(None, node.uuid, node.name)
         before = copy.deepcopy(tree)
-        plan = self._client.plan_update(tree, **self._edit(node, tree, startup=True))
+        plan = self._client.plan_update(tree, self._edit(node, tree, startup=True))
         return Rehearsal(before, tree, self._client.allocations_in(tree), plan)
 
     def _rehearse_new(self, node: Node) -> Rehearsal:
@@ -193,18 +184,17 @@ class Tracker:
 
     def _pass(self, node: Node, *, startup: bool) -> Plan:
         tree = self._client.get_provider_tree_and_ensure_root(None, node.uuid, node.name)
-        update = self._edit(node, tree, startup=startup)
-        plan = self._client.update_from_provider_tree(None, tree, **update)
+        plan = self._client.update(tree, self._edit(node, tree, startup=startup))
         self._pending.discard(node)
         return plan
 
-    def _edit(self, node: Node, tree: ProviderTree, *, startup: bool) -> _Update:
+    def _edit(self, node: Node, tree: ProviderTree, *, startup: bool) -> Moves:
         """Let the driver edit a tree, and the allocations of its consumers if those change."""
         if tree.exists(node.uuid) and tree.data(node.uuid).name != node.name:
             tree.rename(node.uuid, node.name)
-        update = _Update(may_move=startup)
         try:
             self._driver.update_provider_tree(tree, node.name)
+            return Moves()
         except ReshapeNeeded as needed:
             if not isinstance(needed, HealingNeeded):
                 self._pending.add(node)
@@ -214,11 +204,13 @@ class Tracker:
             allocations = self._client.get_allocations_for_provider_tree(None, node.uuid)
             holders = frozenset(allocations)
             self._driver.update_provider_tree(tree, node.name, allocations)
-            update["allocations"] = allocations
-            # The driver removes what does not fit from it once it has the allocations.
-            update["actual_usage"] = self._holders_of(needed.actual_usage, holders)
-            update["may_shrink"] = isinstance(needed, RestoreNeeded)
-        return update
+            return Moves(
+                allocations,
+                # The driver removes what does not fit from it once it has the allocations.
+                self._holders_of(needed.actual_usage, holders),
+                may_move=startup,
+                may_shrink=isinstance(needed, RestoreNeeded),
+            )
 
     def _holders_of(self, actual_usage: ActualUsage, holders: Set[str]) -> ActualUsage:
         """The actual usage of those consumers that have an allocation in this tree.
