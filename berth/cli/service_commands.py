@@ -6,6 +6,7 @@ The work of each is the function of the same name in a module that is imported w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ import click
 from berth.cli.address import DEFAULT_HOST, DEFAULT_PORT
 from berth.cli.deferred import work_in
 from berth.cli.options import (
+    Decorator,
     accessing_with_json,
     argument,
     bind_option,
@@ -22,7 +24,17 @@ from berth.cli.options import (
     identity_options,
     of_agent,
     option,
+    with_options,
 )
+
+
+def configured_work_in(
+    module: str, *options: Decorator
+) -> Callable[[Callable[[], None]], Callable[..., None]]:
+    """Let a module do the work of a command that reads the configuration (see `work_in`), and add
+    some options, `--config-file` and `--config-dir`."""
+    return lambda command: with_options(configured(work_in(module)(command)), options)
+
 
 _user_file = option(
     "--file FILE",
@@ -44,9 +56,7 @@ def user() -> None:
 @click.argument("name")
 @identity_options
 @_password_stdin
-@_user_file
-@configured
-@work_in("accounts")
+@configured_work_in("accounts", _user_file)
 def add_user() -> None:
     """Add the user NAME; asks for the password.
 
@@ -56,9 +66,7 @@ def add_user() -> None:
 
 @user.command("list")
 @flag("--json", "Print JSON.", parameter="as_json")
-@_user_file
-@configured
-@work_in("accounts")
+@configured_work_in("accounts", _user_file)
 def print_users() -> None:
     """Print the users with their projects and roles."""
 
@@ -67,9 +75,7 @@ def print_users() -> None:
 @click.argument("name")
 @identity_options
 @flag("--no-roles", "Remove all roles.")
-@_user_file
-@configured
-@work_in("accounts")
+@configured_work_in("accounts", _user_file)
 def change_user() -> None:
     """Change the project or the host of the user NAME, or replace the user's roles.
 
@@ -80,18 +86,14 @@ def change_user() -> None:
 @user.command("passwd")
 @click.argument("name")
 @_password_stdin
-@_user_file
-@configured
-@work_in("accounts")
+@configured_work_in("accounts", _user_file)
 def change_password() -> None:
     """Change the password of the user NAME; asks for the new one."""
 
 
 @user.command("remove")
 @click.argument("name")
-@_user_file
-@configured
-@work_in("accounts")
+@configured_work_in("accounts", _user_file)
 def remove_user() -> None:
     """Remove the user NAME."""
 
@@ -118,9 +120,7 @@ def token() -> None:
     default="90d",
     show_default=True,
 )
-@_token_file
-@configured
-@work_in("accounts")
+@configured_work_in("accounts", _token_file)
 def create_token() -> None:
     """Create a token and print it.
 
@@ -131,18 +131,14 @@ def create_token() -> None:
 
 @token.command("list")
 @flag("--json", "Print JSON.", parameter="as_json")
-@_token_file
-@configured
-@work_in("accounts")
+@configured_work_in("accounts", _token_file)
 def print_tokens() -> None:
     """Print the tokens with their owners, roles and expiry dates."""
 
 
 @token.command("revoke")
 @argument("token_id", "ID")
-@_token_file
-@configured
-@work_in("accounts")
+@configured_work_in("accounts", _token_file)
 def revoke_token() -> None:
     """Revoke a token.
 
@@ -162,8 +158,7 @@ def policy() -> None:
 
 @policy.command("list")
 @flag("--json", "Print JSON.", parameter="as_json")
-@configured
-@work_in("policy")
+@configured_work_in("policy")
 def print_rules() -> None:
     """Print every rule and the requests that it guards.
 
@@ -195,8 +190,7 @@ def print_sample_file() -> None:
     "--target-project",
     help="The project whose usages the caller requests.  [default: the caller's]",
 )
-@configured
-@work_in("policy")
+@configured_work_in("policy")
 def print_admitted() -> None:
     """Print what a caller with these roles may do.
 
@@ -215,8 +209,7 @@ def db() -> None:
 @db.command("check")
 @flag("--repair", "Repair what berth can repair, and print the rest.")
 @flag("--dry-run", "With --repair: print what it would do, and change nothing.")
-@configured
-@work_in("db")
+@configured_work_in("db")
 def check_database() -> None:
     """Check the database for inconsistencies.
 
@@ -243,8 +236,7 @@ def check_database() -> None:
     envvar="BERTH_COPY_TO",
 )
 @flag("--force", "Copy even if something wrote to the source within the last minute.")
-@configured
-@work_in("db")
+@configured_work_in("db")
 def copy_to_empty() -> None:
     """Copy a database into an empty one, and compare the two.
 
@@ -254,8 +246,7 @@ def copy_to_empty() -> None:
 
 
 @db.command("new-identity")
-@configured
-@work_in("db")
+@configured_work_in("db")
 def renew_identity() -> None:
     """Make all earlier revisions of the database foreign.
 
@@ -268,8 +259,7 @@ def renew_identity() -> None:
 @db.command("release")
 @flag("--yes", "Do not ask.")
 @flag("--force", "Release even if a berth service wrote to the database within the last minute.")
-@configured
-@work_in("db")
+@configured_work_in("db")
 def release_database() -> None:
     """Hand the database back to OpenStack Placement.
 
@@ -280,8 +270,7 @@ def release_database() -> None:
 
 @db.command("upgrade")
 @flag("--force", "Upgrade even if another program wrote to the database within the last minute.")
-@configured
-@work_in("db")
+@configured_work_in("db")
 def upgrade_schema() -> None:
     """Create the schema, or upgrade it to this release and keep the data.
 
@@ -292,8 +281,7 @@ def upgrade_schema() -> None:
 
 
 @db.command("version")
-@configured
-@work_in("db")
+@configured_work_in("db")
 def print_version() -> None:
     """Print the revisions of the schema.
 
@@ -309,8 +297,7 @@ def config() -> None:
 @config.command("show")
 @flag("--set", "Only options that a file or the environment sets.", parameter="only_set")
 @flag("--json", "Print JSON.", parameter="as_json")
-@configured
-@work_in("config")
+@configured_work_in("config")
 def print_options() -> None:
     """Print every option with its value and where the value comes from.
 
@@ -326,8 +313,7 @@ def print_options() -> None:
     f"nothing names a service, berth tries {DEFAULT_HOST}:{DEFAULT_PORT}, and it is not a failure "
     "if nothing answers there]",
 )
-@configured
-@work_in("status")
+@configured_work_in("status")
 def status() -> None:
     """Check whether this release can serve.
 
