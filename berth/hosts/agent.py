@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import Enum
 from random import Random
 from typing import Final, Protocol
@@ -128,10 +128,11 @@ class Orders:
     let_go: Callable[[], None] = lambda: None
 
 
+@dataclass(eq=False)
 class Agent:
     """Reports some nodes, one after another, in the caller's thread.
 
-    Args:
+    Attributes:
         read_orders: reads the configuration.
         wait: waits for a number of seconds, or until it is woken.
         clock: a monotonic clock, in seconds.
@@ -139,31 +140,20 @@ class Agent:
         tell: called during the start with the reason for waiting, and the number of seconds.
     """
 
-    def __init__(
-        self,
-        read_orders: Callable[[], Orders],
-        *,
-        wait: Callable[[float], Woken],
-        clock: Callable[[], float],
-        now: Callable[[], float],
-        rng: Random,
-        tell: Callable[[str, float], None] = lambda words, seconds: None,
-    ) -> None:
-        self._read_orders = read_orders
-        self._wait = wait
-        self._clock = clock
-        self._now = now
-        self._rng = rng
-        self._tell = tell
-        self._orders = read_orders()
-        #: In the order of the next pass.
-        self._turns = list(self._orders.nodes)
-        self.state = AgentState({node.name: NodeState() for node in self._turns})
+    read_orders: Callable[[], Orders]
+    _: KW_ONLY
+    wait: Callable[[float], Woken]
+    clock: Callable[[], float]
+    now: Callable[[], float]
+    rng: Random
+    tell: Callable[[str, float], None] = lambda words, seconds: None
 
-    @property
-    def orders(self) -> Orders:
-        """What the last configuration that was read says."""
-        return self._orders
+    def __post_init__(self) -> None:
+        #: What the last configuration that was read says.
+        self.orders = self.read_orders()
+        #: In the order of the next pass.
+        self._turns = list(self.orders.nodes)
+        self.state = AgentState({node.name: NodeState() for node in self._turns})
 
     def start(self) -> Mapping[str, Exception]:
         """Report every node for the first time, reshaping its tree if needed.
@@ -175,7 +165,7 @@ class Agent:
             ComputeError: no node could be reported; of several nodes, the error of the first.
             KeyboardInterrupt: the agent was stopped.
         """
-        began = self._clock()
+        began = self.clock()
         failed: dict[str, Exception] = {}
         pause = _START_PAUSE_S
         while True:
@@ -190,8 +180,8 @@ class Agent:
             }
             waiting = [error for error in failed.values() if isinstance(error, _PASSING)]
             asked = max((getattr(error, "retry_after_s", 0) for error in waiting), default=0)
-            jittered = max(pause, asked) * self._rng.uniform(0.5, 1.0)
-            if not waiting or self._clock() + jittered > began + self._orders.start_patience_s:
+            jittered = max(pause, asked) * self.rng.uniform(0.5, 1.0)
+            if not waiting or self.clock() + jittered > began + self.orders.start_patience_s:
                 break
             self._sleep(f"{_words(waiting[0])}; retrying in {jittered:.0f} s", jittered)
             pause = min(2 * pause, _START_PAUSE_S_MAX)
@@ -223,7 +213,7 @@ class Agent:
         for
         it too. They come first in the next pass, in case a single node is the problem.
         """
-        began = self._clock()
+        began = self.clock()
         failed: dict[str, Exception] = {}
         for place, node in enumerate(nodes):
             try:
@@ -246,7 +236,7 @@ class Agent:
             state.failed_total += 1
             state.error = _words(wrong)
         self.state.passes += 1
-        self.state.pass_s = self._clock() - began
+        self.state.pass_s = self.clock() - began
         self.state.passes_s += self.state.pass_s
         return failed
 
@@ -256,34 +246,34 @@ class Agent:
         startup = not self._is_done(node)
         try:
             try:
-                plan = self._orders.reporter.report(node, startup=startup)
+                plan = self.orders.reporter.report(node, startup=startup)
             except NameTaken as taken:
                 node = self._take_over(node, taken)
-                plan = self._orders.reporter.report(node, startup=startup)
+                plan = self.orders.reporter.report(node, startup=startup)
         finally:
-            state.needs_reshape = self._orders.reporter.is_reshape_pending(node)
+            state.needs_reshape = self.orders.reporter.is_reshape_pending(node)
         if startup:
             LOG.info("%s is reported%s", node.name, ", reshaped" if plan.is_reshape else "")
         elif state.error:
             LOG.info("%s is reported again", node.name)
-        state.done_at = self._now()
+        state.done_at = self.now()
         state.done_total += 1
         state.changes_total += len(plan)
         state.reshapes_total += plan.is_reshape
         state.failures = 0
         state.error = ""
-        if self._orders.watch is not None:
-            state.view = self._orders.watch.look(node, plan)
+        if self.orders.watch is not None:
+            state.view = self.orders.watch.look(node, plan)
 
     def _take_over(self, node: Node, taken: NameTaken) -> Node:
-        if self._orders.take_over is None:
+        if self.orders.take_over is None:
             raise taken
-        adopted = self._orders.take_over(node, taken)
+        adopted = self.orders.take_over(node, taken)
 
         def with_adopted(nodes: Sequence[Node]) -> list[Node]:
             return [adopted if other == node else other for other in nodes]
 
-        self._orders = replace(self._orders, nodes=with_adopted(self._orders.nodes))
+        self.orders = replace(self.orders, nodes=with_adopted(self.orders.nodes))
         self._turns = with_adopted(self._turns)
         return adopted
 
@@ -305,17 +295,17 @@ class Agent:
         synchronise.
         """
         failures = min(state.failures for state in self.state.nodes.values())
-        pause = self._orders.interval_s * (1 << min(failures, _DOUBLINGS_MAX))
-        return pause * self._rng.uniform(1 - _JITTER, 1 + _JITTER)
+        pause = self.orders.interval_s * (1 << min(failures, _DOUBLINGS_MAX))
+        return pause * self.rng.uniform(1 - _JITTER, 1 + _JITTER)
 
     def _rest(self, seconds: float) -> Woken:
-        self._orders.let_go()
-        return self._wait(seconds)
+        self.orders.let_go()
+        return self.wait(seconds)
 
     def _sleep(self, why: str, seconds: float) -> None:
         """Wait between two attempts of a start."""
         LOG.warning("Some nodes are not reported yet: %s", why)
-        self._tell(why, seconds)
+        self.tell(why, seconds)
         woken = self._rest(seconds)
         if woken is Woken.TO_STOP:
             raise KeyboardInterrupt
@@ -325,14 +315,14 @@ class Agent:
     def _reload(self) -> None:
         """Read the configuration again; keep the old one if the new one is invalid."""
         try:
-            self._orders = self._read_orders()
+            self.orders = self.read_orders()
         except Exception as error:  # noqa: BLE001 - the agent's loop
             # Creating a driver may raise anything.
             LOG.error("The configuration is unchanged: %s", _words(error))
             return
         LOG.info("The configuration was read again")
         nodes_before = self.state.nodes
-        self._turns = list(self._orders.nodes)
+        self._turns = list(self.orders.nodes)
         self.state.nodes = {
             node.name: nodes_before.get(node.name, NodeState()) for node in self._turns
         }

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import KW_ONLY, asdict, dataclass
 from typing import Any, Final
 
 from prometheus_client.core import (
@@ -63,24 +63,19 @@ _OF_NODES: Final[tuple[tuple[str, type, str, Callable[[NodeState], float | None]
 )
 
 
+@dataclass(eq=False)
 class AgentReport(Collector):
     """Reports on an agent; thread-safe.
 
-    Args:
+    Attributes:
         requests: the number of requests sent to the service, by method.
         clock: the Unix time, in seconds.
     """
 
-    def __init__(
-        self,
-        agent: Agent,
-        requests: Counter[str],
-        *,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._agent = agent
-        self._requests = requests
-        self._clock = clock
+    agent: Agent
+    requests: Counter[str]
+    _: KW_ONLY
+    clock: Callable[[], float] = time.time
 
     def metrics(self, accept: str) -> tuple[str, bytes]:
         """The content type and the body, in the exposition format that the client prefers."""
@@ -89,15 +84,15 @@ class AgentReport(Collector):
 
     def health(self) -> tuple[bool, Mapping[str, Any]]:
         """Whether every node was reported recently, and the state of each."""
-        state = self._agent.state
-        now = self._clock()
-        late = _PASSES_MISSED_MAX * (self._agent.orders.interval_s + state.pass_s)
+        state = self.agent.state
+        now = self.clock()
+        late = _PASSES_MISSED_MAX * (self.agent.orders.interval_s + state.pass_s)
         nodes = {name: self._health_of(node, now, late) for name, node in list(state.nodes.items())}
         is_well = all(node["is_well"] for node in nodes.values())
         return is_well, {
             "status": "well" if is_well else "unwell",
             "version": berth.__version__,
-            "driver": self._agent.orders.driver,
+            "driver": self.agent.orders.driver,
             "passes": state.passes,
             "nodes": nodes,
         }
@@ -117,7 +112,7 @@ class AgentReport(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """All metrics."""
-        state = self._agent.state
+        state = self.agent.state
         nodes = list(state.nodes.items())
         for name, kind, meaning, value_of in _OF_NODES:
             family = kind(f"berth_agent_{name}", meaning, labels=("node",))
@@ -128,7 +123,7 @@ class AgentReport(Collector):
         requests = CounterMetricFamily(
             "berth_agent_requests", "Requests sent to the service.", labels=("method",)
         )
-        for method, count in sorted(self._requests.items()):
+        for method, count in sorted(self.requests.items()):
             requests.add_metric((method,), count)
         yield requests
         yield SummaryMetricFamily(
@@ -138,5 +133,5 @@ class AgentReport(Collector):
             sum_value=state.passes_s,
         )
         build = GaugeMetricFamily("berth_agent_info", "What reports.", labels=("version", "driver"))
-        build.add_metric((berth.__version__, self._agent.orders.driver), 1)
+        build.add_metric((berth.__version__, self.agent.orders.driver), 1)
         yield build

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from math import inf
 from typing import Final
 
@@ -53,27 +53,21 @@ class _Cached:
     is_outdated: bool = False
 
 
+@dataclass(eq=False)
 class TreeReader:
     """Reads and caches the trees of one or several hosts."""
 
-    def __init__(
-        self,
-        service: Service,
-        whole_trees: WholeTrees,
-        *,
-        refresh_s: float,
-        clock: Callable[[], float],
-    ) -> None:
-        self._service = service
-        self._whole_trees = whole_trees
-        self._refresh_s = refresh_s
-        self._clock = clock
-        #: By root.
-        self._cached: dict[str, _Cached] = {}
-        #: When each sharing provider was last read for a tree, by root and provider.
-        self._shared_at: dict[tuple[str, str], float] = {}
-        #: Providers to read again, whatever their generation.
-        self._unsure: set[str] = set()
+    service: Service
+    whole_trees: WholeTrees
+    _: KW_ONLY
+    refresh_s: float
+    clock: Callable[[], float]
+    #: By root.
+    _cached: dict[str, _Cached] = field(default_factory=dict, init=False)
+    #: When each sharing provider was last read for a tree, by root and provider.
+    _shared_at: dict[tuple[str, str], float] = field(default_factory=dict, init=False)
+    #: Providers to read again, whatever their generation.
+    _unsure: set[str] = field(default_factory=set, init=False)
 
     # --- What is known ----------------------------------------------------------------------------
 
@@ -127,7 +121,7 @@ class TreeReader:
         """Clear the cache."""
         self._cached.clear()
         self._shared_at.clear()
-        self._whole_trees.forget()
+        self.whole_trees.forget()
         self._unsure.clear()
 
     # --- Asking the service -----------------------------------------------------------------------
@@ -161,11 +155,11 @@ class TreeReader:
         cached = self._cached_with(name_or_uuid)
         consumers: dict[str, None] = {}
         for uuid in cached.tree.get_provider_uuids(cached.tree.scope_rp_uuid):
-            consumers |= dict.fromkeys(self._service.get_part(uuid, "allocations"))
+            consumers |= dict.fromkeys(self.service.get_part(uuid, "allocations"))
         cached.allocations = {
             consumer: body
             for consumer in consumers
-            if (body := self._service.get(named_path("/allocations", consumer)))["allocations"]
+            if (body := self.service.get(named_path("/allocations", consumer)))["allocations"]
         }
         return copy.deepcopy(cached.allocations)
 
@@ -190,7 +184,7 @@ class TreeReader:
         else:
             self._add_sharing(tree, last_read)
             kept = self._keep(tree, is_complete=last_read is None)
-            kept.shared_listed_at = self._clock()
+            kept.shared_listed_at = self.clock()
         return tree
 
     # --- Inside -----------------------------------------------------------------------------------
@@ -210,10 +204,10 @@ class TreeReader:
         return None
 
     def _look_at_once(self, uuid: str, make: Callable[[], tuple[Listed, bool]]) -> ProviderSubTree:
-        whole = self._whole_trees.read(uuid, self._recent_root_of)
+        whole = self.whole_trees.read(uuid, self._recent_root_of)
         if isinstance(whole, WholeTree):
             return self.keep_whole(whole)
-        listed = [] if whole is Absent.PROVIDER else self._service.list_providers(in_tree=uuid)
+        listed = [] if whole is Absent.PROVIDER else self.service.list_providers(in_tree=uuid)
         if not listed:
             made, is_new = make()
             if is_new and made["parent_provider_uuid"] is None:
@@ -223,7 +217,7 @@ class TreeReader:
                 return tree
             if whole is Absent.PROVIDER and is_new:
                 return self._look_at_once(uuid, make)
-            listed = self._service.list_providers(in_tree=uuid)
+            listed = self.service.list_providers(in_tree=uuid)
             if not listed:
                 raise NotThere(
                     f"GET /resource_providers?in_tree={uuid}",
@@ -248,14 +242,14 @@ class TreeReader:
         root = tree.scope_rp_uuid
         sharing = {data.uuid for data in cached.tree.roots} - {root}
         return (
-            self._clock() - cached.shared_listed_at < _SHARED_S
+            self.clock() - cached.shared_listed_at < _SHARED_S
             and _aggregates_of(tree, root) == _aggregates_of(cached.tree, root)
             and self._unsure.isdisjoint(sharing)
         )
 
     def _add_sharing(self, tree: ProviderSubTree, last_read: ProviderTree | None) -> None:
         """Add the providers that share with a tree, whose data may be a little older."""
-        now = self._clock()
+        now = self.clock()
         for provider in self._sharing_with(tree):
             tree.new_root(provider["name"], provider["uuid"], provider["generation"])
             key = tree.scope_rp_uuid, provider["uuid"]
@@ -270,16 +264,16 @@ class TreeReader:
         for other, cached in list(self._cached.items()):
             if other != root and not own.isdisjoint(cached.tree.get_provider_uuids(other)):
                 self._cached.pop(other, None)
-                self._whole_trees.forget(other)
+                self.whole_trees.forget(other)
         cached = self._cached.setdefault(root, _Cached(tree))
         cached.tree, cached.is_outdated = tree, False
         if is_complete:
-            cached.read_at = self._clock()
+            cached.read_at = self.clock()
         return cached
 
     def _recent_tree(self, cached: _Cached | None) -> ProviderSubTree | None:
         """A cached tree, unless it has to be read completely."""
-        if cached is None or self._clock() - cached.read_at >= self._refresh_s:
+        if cached is None or self.clock() - cached.read_at >= self.refresh_s:
             return None
         return cached.tree
 
@@ -321,9 +315,9 @@ class TreeReader:
         These are three requests. If another client writes in between, the oldest generation is
         kept, so that the next check reads them again.
         """
-        inventories = self._service.get(provider_path(data.uuid, "inventories"))
-        aggregates = self._service.get(provider_path(data.uuid, "aggregates"))
-        traits = self._service.get(provider_path(data.uuid, "traits"))
+        inventories = self.service.get(provider_path(data.uuid, "inventories"))
+        aggregates = self.service.get(provider_path(data.uuid, "aggregates"))
+        traits = self.service.get(provider_path(data.uuid, "traits"))
         return data._replace(
             generation=min(
                 body["resource_provider_generation"] for body in (inventories, aggregates, traits)
@@ -339,7 +333,7 @@ class TreeReader:
         seen = set(tree.get_provider_uuids())
         for start in range(0, len(aggregates), _AGGREGATES_MAX):
             batch = ",".join(aggregates[start : start + _AGGREGATES_MAX])
-            for provider in self._service.list_providers(
+            for provider in self.service.list_providers(
                 member_of=f"in:{batch}", required=SHARING_TRAIT
             ):
                 if provider["uuid"] not in seen:

@@ -13,6 +13,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from random import Random
 from types import MappingProxyType
 from typing import Any, Final, Protocol
@@ -106,34 +107,28 @@ class Transport(Protocol):
         """Send a request, and wait for the response."""
 
 
+@dataclass(eq=False)
 class Service:
     """The placement service.
 
     A service that is too busy for a request says when to come back; the request is sent again then.
     A whole fleet that starts at once is served this way, one host after another.
 
-    Args:
+    Attributes:
         pause: waits for a number of seconds.
         rng: spreads the pauses, so that clients that were rejected together come back separately.
         next_steps: what to check after a refusal, by status.
     """
 
-    def __init__(
-        self,
-        transport: Transport,
-        *,
-        pause: Callable[[float], None] = time.sleep,
-        rng: Random | None = None,
-        next_steps: Mapping[int, str] = _NEXT_STEPS,
-    ) -> None:
-        self._transport = transport
-        self._pause = pause
-        self._rng = rng or Random()
-        self._next_steps = next_steps
-        #: Requests sent so far, by method.
-        self.requests: Counter[str] = Counter()
-        #: The number of requests that the busy service rejected.
-        self.put_off = 0
+    transport: Transport
+    _: KW_ONLY
+    pause: Callable[[float], None] = time.sleep
+    rng: Random = field(default_factory=Random)
+    next_steps: Mapping[int, str] = field(default_factory=lambda: _NEXT_STEPS)
+    #: Requests sent so far, by method.
+    requests: Counter[str] = field(default_factory=Counter, init=False)
+    #: The number of requests that the busy service rejected.
+    put_off: int = field(default=0, init=False)
 
     def get(self, path: str, *, version: str = VERSION, **query: str) -> Any:
         """Send a GET; return the decoded body.
@@ -227,7 +222,7 @@ class Service:
             if (retry_after_s := _retry_after_s(answer)) is None:
                 break
             self.put_off += 1
-            self._pause(retry_after_s + self._rng.uniform(0, longest))
+            self.pause(retry_after_s + self.rng.uniform(0, longest))
             answer = self._send_once(method, path, version, options)
         if answer.status_code in _PASSING:
             raise Unreachable(
@@ -235,7 +230,7 @@ class Service:
                 f"{' '.join(_error_in(answer)[1].split())}"
             )
         if answer.status_code >= 400:
-            raise _refusal(request, answer, version, self._next_steps)
+            raise _refusal(request, answer, version, self.next_steps)
         return answer
 
     def _write(self, method: str, path: str, body: object, version: str) -> Any:
@@ -248,7 +243,7 @@ class Service:
     ) -> Answer:
         self.requests[method] += 1
         try:
-            return self._transport.request(
+            return self.transport.request(
                 path, method, microversion=version, raise_exc=False, **options
             )
         except (exceptions.Unauthorized, exceptions.Forbidden, exceptions.NotFound) as error:

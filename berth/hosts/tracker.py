@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from random import Random
 from typing import Final, Protocol
 
@@ -100,36 +100,31 @@ def tree_of_new(driver: Driver, node: Node) -> ProviderSubTree:
     return tree
 
 
+@dataclass(eq=False)
 class Tracker:
     """Reports the nodes of one driver, each from one thread at a time.
 
     Several nodes may be reported concurrently if the driver allows it.
 
-    Args:
+    Attributes:
         attempts_max: the number of passes for one report, before its error is raised.
         pause: waits for a number of seconds.
         rng: spreads the pauses, so that hosts that collided once do not collide again.
     """
 
-    def __init__(
-        self,
-        client: ReportClient,
-        driver: Driver,
-        *,
-        attempts_max: int,
-        pause: Callable[[float], None],
-        rng: Random,
-    ) -> None:
-        assert attempts_max >= 1
-        self._client = client
-        self._driver = driver
-        self._attempts_max = attempts_max
-        self._pause = pause
-        self._rng = rng
-        #: Consumers that were logged because they use something but have no allocation.
-        self._logged: set[str] = set()
-        #: The nodes whose driver asked for a reshape that has not happened yet.
-        self._pending: set[Node] = set()
+    client: ReportClient
+    driver: Driver
+    _: KW_ONLY
+    attempts_max: int
+    pause: Callable[[float], None]
+    rng: Random
+    #: Consumers that were logged because they use something but have no allocation.
+    _logged: set[str] = field(default_factory=set, init=False)
+    #: The nodes whose driver asked for a reshape that has not happened yet.
+    _pending: set[Node] = field(default_factory=set, init=False)
+
+    def __post_init__(self) -> None:
+        assert self.attempts_max >= 1
 
     def is_reshape_pending(self, node: Node) -> bool:
         """Whether the node's tree needs a reshape that has not happened yet."""
@@ -152,13 +147,13 @@ class Tracker:
                 unchanged.
             Conflict, NotThere, Unreachable: the update failed `attempts_max` times.
         """
-        for attempt in range(self._attempts_max - 1):
+        for attempt in range(self.attempts_max - 1):
             try:
                 return self._pass(node, startup=startup)
             except (Conflict, NotThere, Unreachable) as error:
                 pause = self._pause_after(attempt)
                 LOG.info("%s failed and will be retried in %.1f s: %s", node.name, pause, error)
-                self._pause(pause)
+                self.pause(pause)
         return self._pass(node, startup=startup)
 
     def rehearse(self, node: Node) -> Rehearsal:
@@ -169,22 +164,22 @@ class Tracker:
             ReshapeFailed, BadProviderTree: the update is impossible.
             Refused, Unreachable: a request failed.
         """
-        if not self._client.get_providers_in_tree(None, node.uuid):
+        if not self.client.get_providers_in_tree(None, node.uuid):
             return self._rehearse_new(node)
-        tree = self._client.get_provider_tree_and_ensure_root(None, node.uuid, node.name)
+        tree = self.client.get_provider_tree_and_ensure_root(None, node.uuid, node.name)
         before = copy.deepcopy(tree)
-        plan = self._client.plan_update(tree, self._edit(node, tree, startup=True))
-        return Rehearsal(before, tree, self._client.allocations_in(tree), plan)
+        plan = self.client.plan_update(tree, self._edit(node, tree, startup=True))
+        return Rehearsal(before, tree, self.client.allocations_in(tree), plan)
 
     def _rehearse_new(self, node: Node) -> Rehearsal:
-        self._client.refuse_taken_name(node.name)
+        self.client.refuse_taken_name(node.name)
         before = ProviderTree()
-        tree = tree_of_new(self._driver, node)
+        tree = tree_of_new(self.driver, node)
         return Rehearsal(before, tree, {}, make_plan(before, tree, node.uuid))
 
     def _pass(self, node: Node, *, startup: bool) -> Plan:
-        tree = self._client.get_provider_tree_and_ensure_root(None, node.uuid, node.name)
-        plan = self._client.update(tree, self._edit(node, tree, startup=startup))
+        tree = self.client.get_provider_tree_and_ensure_root(None, node.uuid, node.name)
+        plan = self.client.update(tree, self._edit(node, tree, startup=startup))
         self._pending.discard(node)
         return plan
 
@@ -193,7 +188,7 @@ class Tracker:
         if tree.exists(node.uuid) and tree.data(node.uuid).name != node.name:
             tree.rename(node.uuid, node.name)
         try:
-            self._driver.update_provider_tree(tree, node.name)
+            self.driver.update_provider_tree(tree, node.name)
             return Moves()
         except ReshapeNeeded as needed:
             if not isinstance(needed, HealingNeeded):
@@ -201,9 +196,9 @@ class Tracker:
                 if not startup:
                     raise
             LOG.info("Reading the allocations of %s, to change them with its tree", node.name)
-            allocations = self._client.get_allocations_for_provider_tree(None, node.uuid)
+            allocations = self.client.get_allocations_for_provider_tree(None, node.uuid)
             holders = frozenset(allocations)
-            self._driver.update_provider_tree(tree, node.name, allocations)
+            self.driver.update_provider_tree(tree, node.name, allocations)
             return Moves(
                 allocations,
                 # The driver removes what does not fit from it once it has the allocations.
@@ -234,7 +229,7 @@ class Tracker:
     def _pause_after(self, attempt: int) -> float:
         """A random time in the upper half of an interval that doubles with each attempt."""
         longest = min(_FIRST_PAUSE_S * 2.0**attempt, _PAUSE_S_MAX)
-        return longest * self._rng.uniform(0.5, 1.0)
+        return longest * self.rng.uniform(0.5, 1.0)
 
 
 #: Seconds before a usage is read again.

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
 from berth.hosts.errors import (
@@ -208,25 +209,19 @@ def _use_of_what_goes(service: Service, tree: ProviderSubTree, plan: Plan) -> It
 # --- The writes -----------------------------------------------------------------------------------
 
 
+@dataclass(eq=False)
 class TreeWriter:
     """Carries out plans for one tree.
 
-    Args:
+    Attributes:
         tree: the cached tree, which is updated with what is written.
         generations: the generations of the providers from which the plan was made.
     """
 
-    def __init__(
-        self,
-        service: Service,
-        names: Names,
-        tree: ProviderTree,
-        generations: Mapping[str, int | None],
-    ) -> None:
-        self._service = service
-        self._names = names
-        self._tree = tree
-        self._generations = dict(generations)
+    service: Service
+    names: Names
+    tree: ProviderTree
+    generations: dict[str, int | None]
 
     def carry_out(self, plan: Plan, *, at_once: bool) -> None:
         """Send a plan.
@@ -244,7 +239,7 @@ class TreeWriter:
             self._send(plan, at_once=at_once)
         except (Refused, ReshapeFailed) as error:
             if not isinstance(error, Conflict):
-                self._names.forget()
+                self.names.forget()
             raise
 
     def _send(self, plan: Plan, *, at_once: bool) -> None:
@@ -264,16 +259,16 @@ class TreeWriter:
             self._delete(data)
         if not at_once:
             for uuid, inventory in plan.inventories.items():
-                if self._tree.exists(uuid):
+                if self.tree.exists(uuid):
                     self._write_inventory(uuid, inventory)
 
     def _create(self, data: ProviderData) -> None:
-        made, _ = create_provider(self._service, data.uuid, data.name, data.parent_uuid)
-        self._generations[data.uuid] = made["generation"]
+        made, _ = create_provider(self.service, data.uuid, data.name, data.parent_uuid)
+        self.generations[data.uuid] = made["generation"]
         if data.parent_uuid is None:
-            self._tree.new_root(data.name, data.uuid, made["generation"])
+            self.tree.new_root(data.name, data.uuid, made["generation"])
         else:
-            self._tree.new_child(data.name, data.parent_uuid, data.uuid, made["generation"])
+            self.tree.new_child(data.name, data.parent_uuid, data.uuid, made["generation"])
 
     def _rename(self, data: ProviderData) -> None:
         """Rename a provider, and move it to another parent if needed, which takes a newer
@@ -281,20 +276,20 @@ class TreeWriter:
         """
         body = {"name": data.name, "parent_provider_uuid": data.parent_uuid}
         version = MOVING_VERSION if self._moves(data) else VERSION
-        self._service.put(provider_path(data.uuid), body, version=version)
-        self._tree.rename(data.uuid, data.name)
-        self._tree.move(data.uuid, data.parent_uuid)
+        self.service.put(provider_path(data.uuid), body, version=version)
+        self.tree.rename(data.uuid, data.name)
+        self.tree.move(data.uuid, data.parent_uuid)
 
     def _moves(self, data: ProviderData) -> bool:
-        return self._tree.data(data.uuid).parent_uuid != data.parent_uuid
+        return self.tree.data(data.uuid).parent_uuid != data.parent_uuid
 
     def _reshape(self, plan: Plan) -> None:
         for inventory in plan.inventories.values():
-            self._names.ensure_classes(inventory)
+            self.names.ensure_classes(inventory)
         body = {
             "inventories": {
                 uuid: {
-                    "resource_provider_generation": self._generations[uuid],
+                    "resource_provider_generation": self.generations[uuid],
                     "inventories": inventory,
                 }
                 for uuid, inventory in (plan.inventories or self._one_inventory(plan)).items()
@@ -302,48 +297,48 @@ class TreeWriter:
             "allocations": plan.allocations or {},
         }
         try:
-            self._service.post("/reshaper", body)
+            self.service.post("/reshaper", body)
         except (Conflict, NotThere, Unreachable):
             raise
         except Refused as error:
             raise ReshapeFailed(str(error)) from error
         for uuid, inventory in plan.inventories.items():
-            self._tree.update_inventory(uuid, inventory)
+            self.tree.update_inventory(uuid, inventory)
 
     def _one_inventory(self, plan: Plan) -> Mapping[str, Inventory]:
         """An inventory that stays as it is, because the service requires at least one."""
-        root = self._tree.get_provider_uuids()[0]
-        return {root: self._tree.data(root).inventory}
+        root = self.tree.get_provider_uuids()[0]
+        return {root: self.tree.data(root).inventory}
 
     def _delete(self, data: ProviderData) -> None:
         with suppress(NotThere):
-            self._service.delete(provider_path(data.uuid))
-        if self._tree.exists(data.uuid):
-            self._tree.remove(data.uuid)
+            self.service.delete(provider_path(data.uuid))
+        if self.tree.exists(data.uuid):
+            self.tree.remove(data.uuid)
 
     def _write_inventory(self, uuid: str, inventory: Inventory) -> None:
-        self._names.ensure_classes(inventory)
+        self.names.ensure_classes(inventory)
         body = self._put(uuid, "inventories", inventory)
-        self._tree.update_inventory(uuid, body["inventories"], self._generations[uuid])
+        self.tree.update_inventory(uuid, body["inventories"], self.generations[uuid])
 
     def _write_memberships(self, plan: Plan) -> None:
         """Write the aggregates and traits of all providers, children first."""
         for data in plan.aggregates:
             self._put(data.uuid, "aggregates", sorted(data.aggregates))
-            self._tree.update_aggregates(data.uuid, data.aggregates, self._generations[data.uuid])
-        known_traits = self._names.ensure_traits(
+            self.tree.update_aggregates(data.uuid, data.aggregates, self.generations[data.uuid])
+        known_traits = self.names.ensure_traits(
             name for data in plan.traits for name in data.traits
         )
         for data in plan.traits:
             traits = data.traits & known_traits
-            if self._tree.have_traits_changed(data.uuid, traits):
+            if self.tree.have_traits_changed(data.uuid, traits):
                 self._put(data.uuid, "traits", sorted(traits))
-                self._tree.update_traits(data.uuid, traits, self._generations[data.uuid])
+                self.tree.update_traits(data.uuid, traits, self.generations[data.uuid])
 
     def _put(self, uuid: str, part: str, value: object) -> dict[str, Any]:
         """Replace a part of a provider, unless another client has written to it meanwhile."""
-        answer: dict[str, Any] = self._service.put_part(uuid, part, value, self._generations[uuid])
-        self._generations[uuid] = answer["resource_provider_generation"]
+        answer: dict[str, Any] = self.service.put_part(uuid, part, value, self.generations[uuid])
+        self.generations[uuid] = answer["resource_provider_generation"]
         return answer
 
 

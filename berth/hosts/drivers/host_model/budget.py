@@ -17,7 +17,7 @@ what is left. Nothing else is ever taken from it:
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from math import ceil
 from typing import Any
 
@@ -54,10 +54,11 @@ def total_in_use(record: Mapping[str, Any], amount: int) -> int:
     return used if amount else 0
 
 
+@dataclass(eq=False)
 class Budget:
     """What is wanted of each thing, reduced to what may be offered of it.
 
-    Args:
+    Attributes:
         wanted: the providers, whose records are edited.
         own: the driver's providers in the tree.
         are_pages_apart: whether huge pages are a form of their own; if not, they move.
@@ -65,51 +66,42 @@ class Budget:
         used: None: the usage is unknown, and everything may be in use.
     """
 
-    def __init__(
-        self,
-        wanted: dict[str, HostProvider],
-        own: Mapping[str, ProviderData],
-        *,
-        root: str,
-        are_pages_apart: bool,
-        cards: Mapping[str, str],
-        used: Used | None,
-    ) -> None:
-        self._wanted = wanted
-        self._own = own
-        self._root = root
-        self._are_pages_apart = are_pages_apart
-        self._cards = cards
-        self._used = used
-        #: Providers that keep the traits of their old form, which is in use.
-        self.unchanged: set[str] = set()
-        #: The classes of which a provider offers nothing now.
-        self.withheld: set[str] = set()
+    wanted: dict[str, HostProvider]
+    own: Mapping[str, ProviderData]
+    _: KW_ONLY
+    root: str
+    are_pages_apart: bool
+    cards: Mapping[str, str]
+    used: Used | None
+    #: Providers that keep the traits of their old form, which is in use.
+    unchanged: set[str] = field(default_factory=set, init=False)
+    #: The classes of which a provider offers nothing now.
+    withheld: set[str] = field(default_factory=set, init=False)
 
     def settle(self) -> Iterator[str]:
         """Reduce the records; yield a sentence for each that is reduced."""
-        for name in [name for name, provider in self._wanted.items() if provider.device]:
+        for name in [name for name, provider in self.wanted.items() if provider.device]:
             yield from self._hold_form(name)
         for (thing, place), shares in self._things().items():
             yield from self._settle(shares, thing, is_strict=place is None)
 
     def in_use(self, name: str, resource_class: str) -> int:
         """The part of a record's total that is in use."""
-        data = self._own.get(name)
+        data = self.own.get(name)
         record = None if data is None else data.inventory.get(resource_class)
         if data is None or record is None:
             return 0
-        if self._used is None:
+        if self.used is None:
             return int(record["total"])
-        return total_in_use(record, self._used(data.uuid).get(resource_class, 0))
+        return total_in_use(record, self.used(data.uuid).get(resource_class, 0))
 
     # --- The same class of another form -----------------------------------------------------------
 
     def _hold_form(self, name: str) -> Iterator[str]:
         """Offer no more of a device that is divided otherwise than what is in use of it."""
-        if name not in self._own or not _has_other_form(self._own[name], self._wanted[name]):
+        if name not in self.own or not _has_other_form(self.own[name], self.wanted[name]):
             return
-        for resource_class, record in self._wanted[name].records.items():
+        for resource_class, record in self.wanted[name].records.items():
             if needed := self.in_use(name, resource_class):
                 self.unchanged.add(name)
                 yield (
@@ -123,10 +115,10 @@ class Budget:
     def _things(self) -> dict[tuple[str, Hashable], list[_Share]]:
         """The shares of each thing; of processors and memory, by place."""
         things: dict[tuple[str, Hashable], list[_Share]] = {}
-        for name in {**self._own, **self._wanted}:
-            data = self._own.get(name)
+        for name in {**self.own, **self.wanted}:
+            data = self.own.get(name)
             before = {} if data is None else data.inventory
-            after = self._wanted[name].records if name in self._wanted else {}
+            after = self.wanted[name].records if name in self.wanted else {}
             for resource_class in {**before, **after}:
                 for thing, form in self._thing_of(name, resource_class):
                     share = _Share(
@@ -143,12 +135,12 @@ class Budget:
         self, name: str, resource_class: str
     ) -> Iterator[tuple[tuple[str, Hashable], Hashable]]:
         """The thing, and the form, of a record; several, if it is unknown which of them."""
-        if place := place_of(name, self._root):
+        if place := place_of(name, self.root):
             if resource_class in MOVING:
                 is_memory = resource_class == "MEMORY_MB"
                 thing = "the memory" if is_memory else "the processors"
                 where = "the host" if place.node is None else place.node
-                pages = place.pages if self._are_pages_apart else None
+                pages = place.pages if self.are_pages_apart else None
                 yield (thing, where), (resource_class, pages)
             return
         for card in self._cards_of(name):
@@ -156,13 +148,13 @@ class Budget:
 
     def _cards_of(self, name: str) -> Collection[str]:
         """The card of a provider; all on its bus, if the host no longer has its function."""
-        if name in self._wanted and (device := self._wanted[name].device):
+        if name in self.wanted and (device := self.wanted[name].device):
             return [device.card]
-        address = device_address(name, self._root)
-        if address is None or address in self._cards:
-            return [self._cards.get(address or "", name)]
+        address = device_address(name, self.root)
+        if address is None or address in self.cards:
+            return [self.cards.get(address or "", name)]
         bus = address.rpartition(":")[0] + ":"
-        wanted = {provider.device.card for provider in self._wanted.values() if provider.device}
+        wanted = {provider.device.card for provider in self.wanted.values() if provider.device}
         return {address, *(card for card in wanted if card.startswith(bus))}
 
     # --- One thing --------------------------------------------------------------------------------
@@ -212,14 +204,14 @@ class Budget:
             )
 
     def _held_of(self, share: _Share) -> str:
-        uuid = self._own[share.provider].uuid
-        amount = self._used(uuid).get(share.resource_class, 0) if self._used else share.before
-        verb = "are allocated of" if self._used else "may be allocated of"
+        uuid = self.own[share.provider].uuid
+        amount = self.used(uuid).get(share.resource_class, 0) if self.used else share.before
+        verb = "are allocated of" if self.used else "may be allocated of"
         return f"{amount} {share.resource_class} of {share.provider} {verb}"
 
     def _reduce(self, share: _Share, total: int) -> int:
         """Reduce a record to a whole number of steps, and leave it out if nothing is left."""
-        provider = self._wanted[share.provider]
+        provider = self.wanted[share.provider]
         record = provider.records[share.resource_class]
         total -= total % int(record.get("step_size", 1))
         record["total"], record["max_unit"] = total, min(record["max_unit"], total)
@@ -228,14 +220,14 @@ class Budget:
             del provider.records[share.resource_class]
             place = provider.place
             if not provider.records and (place is None or place.pages is not None):
-                del self._wanted[share.provider]
+                del self.wanted[share.provider]
         return total
 
     def _hold_up(self, old: list[_Share]) -> None:
         """Keep what is wanted of a form at what is in use, so that a later pass sees it too."""
         for share in old:
             if share.after:
-                record = self._wanted[share.provider].records[share.resource_class]
+                record = self.wanted[share.provider].records[share.resource_class]
                 needed = min(self._in_use(share), share.before)
                 record["total"] = max(record["total"], needed)
 
