@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -19,8 +18,6 @@ from berth.model.refusals import NotThere
 
 if TYPE_CHECKING:
     from berth.cli.fleet.client import Client
-    from berth.hosts.agent_config import AgentConfig
-    from berth.hosts.tracker import Node
 
 
 @click.group()
@@ -82,18 +79,14 @@ def drain(
     # Imported here, so that `--help` is fast.
     from berth.cli.fleet.drain import send_drain
 
-    config = agent_source.read()
-    nodes = config.nodes(read_only=True)
+    own = _own_drain(agent_source, name)
+    own.client.as_json = as_json
     body = {
-        "providers": [node.uuid for node in nodes],
+        "providers": own.uuids,
         "effect": "exclude",
         **({} if reason is None else {"reason": reason}),
     }
-    client = _client_of(config)
-    client.as_json = as_json
-    drain_name = _name_of(name, nodes)
-    is_there = _is_there_and_ours(client, drain_name, nodes)
-    send_drain(client, drain_name, body, dry_run=dry_run, may_replace=is_there)
+    send_drain(own.client, own.name, body, dry_run=dry_run, may_replace=own.is_there)
 
 
 @agent.command()
@@ -227,58 +220,53 @@ def undrain(agent_source: AgentSource, name: str | None) -> None:
 
     A drain of the same name that has other providers is not deleted.
     """
-    config = agent_source.read()
-    nodes = config.nodes(read_only=True)
-    client = _client_of(config)
-    drain_name = _name_of(name, nodes)
-    _is_there_and_ours(client, drain_name, nodes)
-    client.send("DELETE", f"{DRAINS}{path_of(drain_name)}")
-    say(f"deleted {drain_name}")
+    own = _own_drain(agent_source, name)
+    own.client.send("DELETE", f"{DRAINS}{path_of(own.name)}")
+    say(f"deleted {own.name}")
 
 
-def _name_of(name: str | None, nodes: Sequence[Node]) -> str:
-    """The name of the drain: as given, or that of the host.
+class _OwnDrain(NamedTuple):
+    """The drain of this host, which the service has or not."""
 
-    Raises:
-        CommandFailed: no drain can have it (USAGE).
-    """
-    # Imported here, so that `--help` is fast.
-    from berth.model.names import is_path_name
-
-    drain_name = nodes[0].name if name is None else name
-    if not is_path_name(drain_name):
-        raise Misused(
-            f'a drain cannot be named "{drain_name}": give another --name, of letters, digits, ".",'
-            ' "_" and "-"'
-        )
-    return drain_name
+    client: Client
+    name: str
+    #: Of the host's nodes.
+    uuids: list[str]
+    is_there: bool
 
 
-def _is_there_and_ours(client: Client, drain_name: str, nodes: Sequence[Node]) -> bool:
-    """Whether there is a drain of this name; refuse to touch that of an operator who happened to
-    choose the same one.
+def _own_drain(agent_source: AgentSource, name: str | None) -> _OwnDrain:
+    """The drain of this host, by its name as given, or that of the host. That of an operator who
+    happened to choose the same name is not touched.
 
     Raises:
-        CommandFailed: the drain has providers that are not this host's (SERVICE).
+        CommandFailed: no drain can have the name (USAGE), or the drain has providers that are not
+            this host's (SERVICE).
     """
-    try:
-        named = client.read(f"{DRAINS}{path_of(drain_name)}")["named"]
-    except NotThere:
-        return False
-    own = {node.uuid for node in nodes}
-    others = [provider["name"] for provider in named if provider["uuid"] not in own]
-    if others:
-        raise CommandFailed(
-            f"the drain {drain_name} has other providers than this host, such as {others[0]}: give "
-            "another --name, or use berth drain",
-            ExitCode.SERVICE,
-        )
-    return True
-
-
-def _client_of(config: AgentConfig) -> Client:
     # Imported here, so that `--help` is fast.
     from berth.cli.fleet.client import of_transport
     from berth.hosts.transports import of_service
+    from berth.model.names import is_path_name
 
-    return of_transport(of_service(config.access()))
+    config = agent_source.read()
+    nodes = config.nodes(read_only=True)
+    client = of_transport(of_service(config.access()))
+    drain = nodes[0].name if name is None else name
+    own = _OwnDrain(client, drain, [node.uuid for node in nodes], is_there=True)
+    if not is_path_name(own.name):
+        raise Misused(
+            f'a drain cannot be named "{own.name}": give another --name, of letters, digits, ".",'
+            ' "_" and "-"'
+        )
+    try:
+        named = client.read(f"{DRAINS}{path_of(own.name)}")["named"]
+    except NotThere:
+        return own._replace(is_there=False)
+    others = [provider["name"] for provider in named if provider["uuid"] not in own.uuids]
+    if others:
+        raise CommandFailed(
+            f"the drain {own.name} has other providers than this host, such as {others[0]}: give "
+            "another --name, or use berth drain",
+            ExitCode.SERVICE,
+        )
+    return own

@@ -7,9 +7,8 @@ its data migrations, as `berth db upgrade` does. A failure prints one line, not 
 """
 
 import argparse
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from oslo_config import cfg
 from prettytable import PrettyTable
@@ -34,11 +33,6 @@ NO_COUNT: Final = 127
 
 #: Runs a command and returns its exit code.
 _Run = Callable[[Database, Settings, argparse.Namespace], int]
-
-
-def main(args: Sequence[str] | None = None) -> NoReturn:
-    """Run the command and exit with its code."""
-    sys.exit(run(sys.argv[1:] if args is None else list(args)))
 
 
 def run(args: Sequence[str]) -> int:

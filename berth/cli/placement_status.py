@@ -4,10 +4,9 @@
 Checks, table and exit codes are those of OpenStack Placement (spec/operations.md 5.2).
 """
 
-import sys
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
@@ -23,11 +22,6 @@ PROGRAM: Final = "placement-status"
 
 #: The checks could not run.
 ERROR: Final = 255
-
-
-def main(args: Sequence[str] | None = None) -> NoReturn:
-    """Run the command and exit with its code."""
-    sys.exit(run(sys.argv[1:] if args is None else list(args)))
 
 
 def run(args: Sequence[str]) -> int:

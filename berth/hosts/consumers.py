@@ -13,6 +13,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Set
 from copy import deepcopy
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from random import Random
 from typing import Any, Final, NamedTuple
@@ -23,6 +24,7 @@ from berth.hosts.service import (
     Service,
     named_path,
     provider_path,
+    repeated,
     with_all_below,
 )
 
@@ -46,19 +48,14 @@ class Holders(NamedTuple):
     allocations: dict[str, dict[str, Any]]
 
 
+@dataclass(eq=False)
 class ConsumerClient:
     """Reads and writes the allocations of consumers."""
 
-    def __init__(
-        self,
-        service: Service,
-        *,
-        pause: Callable[[float], None] = time.sleep,
-        rng: Random | None = None,
-    ) -> None:
-        self.service = service
-        self._pause = pause
-        self._rng = rng or Random()
+    service: Service
+    _: KW_ONLY
+    pause: Callable[[float], None] = time.sleep
+    rng: Random = field(default_factory=Random)
 
     def get_allocs_for_consumer(self, context: object, consumer: str) -> dict[str, Any]:
         """A consumer's allocations, as the service shows them; without a project if empty."""
@@ -288,7 +285,7 @@ class ConsumerClient:
                     current = self.get_allocs_for_consumer(None, consumer)
                     if current.get("consumer_generation") != generation:
                         raise
-                self._pause(self._rng.uniform(0, _PAUSE_S * (sending + 1)))
+                self.pause(self.rng.uniform(0, _PAUSE_S * (sending + 1)))
         send()
 
     def _release(self, consumer: str, providers: Set[str]) -> None:
@@ -324,13 +321,7 @@ def repeat_after_conflicts(edit: Callable[[], None]) -> None:
     Raises:
         Conflict: they were faster each time.
     """
-    for _ in range(_SENDINGS_MAX - 1):
-        try:
-            edit()
-            return
-        except Conflict:
-            continue
-    edit()
+    repeated(edit, _SENDINGS_MAX, Conflict)
 
 
 def _parts(body: Mapping[str, Any]) -> Parts:

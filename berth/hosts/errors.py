@@ -137,9 +137,9 @@ class Refused(ComputeError):
         self,
         request: str,
         *,
-        status: int,
-        code: str,
         detail: str,
+        status: int = 200,
+        code: str = "",
         body: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         explanation = " ".join(detail.split())

@@ -24,7 +24,7 @@ from berth.hosts.provider_tree import (
     ProviderSubTree,
     ProviderTree,
 )
-from berth.hosts.service import Listed, Service, named_path, provider_path
+from berth.hosts.service import Listed, Service, named_path, provider_path, repeated
 from berth.hosts.whole_trees import Absent, WholeTree, WholeTrees, data_of, listed_of
 
 #: Aggregates per request.
@@ -135,12 +135,7 @@ class TreeReader:
         Raises:
             NotThere: providers of the tree keep disappearing while it is read.
         """
-        for _ in range(_LISTINGS_MAX - 1):
-            try:
-                return self._look_at_once(uuid, make)
-            except NotThere:
-                continue
-        return self._look_at_once(uuid, make)
+        return repeated(lambda: self._look_at_once(uuid, make), _LISTINGS_MAX, NotThere)
 
     def allocations_of(self, name_or_uuid: str) -> Allocations:
         """Read all allocations of the consumers of a provider's tree, including those in other
@@ -221,8 +216,6 @@ class TreeReader:
             if not listed:
                 raise NotThere(
                     f"GET /resource_providers?in_tree={uuid}",
-                    status=200,
-                    code="",
                     detail="it disappeared as soon as it was created",
                 )
         root = next(

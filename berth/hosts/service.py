@@ -13,10 +13,11 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from random import Random
 from types import MappingProxyType
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from keystoneauth1 import exceptions
@@ -77,6 +78,7 @@ _RETRY_AFTER_S_MAX: Final = 60
 _PAUSES_S: Final = (2, 4, 8, 16, 16, 16, 16)
 
 
+Made = TypeVar("Made")
 #: A provider, as the service lists it.
 Listed = Mapping[str, Any]
 
@@ -250,10 +252,7 @@ class Service:
             # The service's own refusals are responses; this one is Keystone's, which rejects the
             # caller.
             raise Refused(
-                f"{method} {path}",
-                status=error.http_status,
-                code="",
-                detail=f"by Keystone: {error}",
+                f"{method} {path}", status=error.http_status, detail=f"by Keystone: {error}"
             ) from error
         except exceptions.ClientException as error:
             cause = without_passwords(_cause_of(error))
@@ -279,6 +278,18 @@ def provider_path(uuid: str, *rest: str) -> str:
 def named_path(collection: str, name: str) -> str:
     """The path of a trait, a resource class or a consumer."""
     return f"{collection}/{quote(name, safe='')}"
+
+
+def repeated(attempt: Callable[[], Made], most: int, passing: type[Refused]) -> Made:
+    """Make an attempt, and again, up to `most` times in all, after errors that may go away.
+
+    Raises:
+        Refused: the last attempt failed too.
+    """
+    for _ in range(most - 1):
+        with suppress(passing):
+            return attempt()
+    return attempt()
 
 
 def with_all_below(uuid: str, listed: Iterable[Mapping[str, Any]]) -> list[str]:

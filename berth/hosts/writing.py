@@ -155,8 +155,6 @@ def refuse_taken_name(service: Service, name: str) -> None:
     for taken in service.list_providers(name=name):
         raise NameTaken(
             f"GET /resource_providers?name={name}",
-            status=200,
-            code="",
             detail=f"another provider has that name, {taken['uuid']}",
         )
 

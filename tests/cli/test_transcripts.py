@@ -13,8 +13,8 @@ from typing import Final
 
 import pytest
 
-from berth.cli import placement_manage, placement_status
 from berth.cli.main import main
+from berth.cli.original_commands import placement_manage, placement_status
 from tests.cli.conftest import Fleet
 from tests.cli.in_process import InProcess
 from tests.cli.transcript import Shell, Step, parts_of
@@ -58,8 +58,8 @@ def test_a_transcript(
         fleet.begin(way, is_demo=path.stem.startswith("demo_"))
     mains = {
         "berth": main,
-        "placement-manage": placement_manage.main,
-        "placement-status": placement_status.main,
+        "placement-manage": placement_manage,
+        "placement-status": placement_status,
     }
     programs = {name: InProcess(monkeypatch, capsys, each) for name, each in mains.items()}
     Shell(programs, monkeypatch, fleet.home, pytestconfig.getoption("--write-golden")).run(

@@ -225,17 +225,12 @@ def _with_url(
     if access.url is None or not (access.token or user):
         return None
     # Deferred: the database does not need it.
-    from berth.hosts import transports
+    from berth.hosts.transports import with_http_basic, with_token
 
     trusted = variables.get("OS_CACERT") or cafile
-    transport: Transport
     if access.token:
-        transport = transports.with_token(access.url, access.token, cafile=trusted)
-    else:
-        transport = transports.with_http_basic(
-            access.url, user or "", password or "", cafile=trusted
-        )
-    return transport
+        return with_token(access.url, access.token, cafile=trusted)
+    return with_http_basic(access.url, user or "", password or "", cafile=trusted)
 
 
 def _with_keystone(access: Access, variables: Mapping[str, str]) -> Transport | None:
@@ -243,19 +238,18 @@ def _with_keystone(access: Access, variables: Mapping[str, str]) -> Transport | 
         return _with_cloud(access.cloud, access.url)
     if any(name in variables for name in _KEYSTONE_VARIABLES):
         # Deferred: the database does not need it.
-        from berth.hosts import transports
+        from berth.hosts.transports import with_variables
 
-        transport: Transport = transports.with_variables(variables, url=access.url)
-        return transport
+        return with_variables(variables, url=access.url)
     return None
 
 
 def _with_cloud(cloud: str, url: str | None) -> Transport:
     # Deferred: the database does not need it.
-    from berth.hosts import transports
+    from berth.hosts.transports import with_cloud
 
     try:
-        transport: Transport = transports.with_cloud(cloud, url=url)
+        return with_cloud(cloud, url=url)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "openstack":
             raise
@@ -263,7 +257,6 @@ def _with_cloud(cloud: str, url: str | None) -> Transport:
             "clouds.yaml needs openstacksdk, which is not installed: pip install 'berthd[client]'",
             ExitCode.UNSUPPORTED,
         ) from error
-    return transport
 
 
 def _with_file(access: Access, variables: Mapping[str, str]) -> Transport | None:

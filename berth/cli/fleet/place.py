@@ -179,7 +179,7 @@ def move(
 
     Exit codes: 0 moved; 13 a dry run found a place; 14 nothing fits.
     """
-    moved = consumer_to_move(client, consumer)
+    moved: Json = client.read(consumer_path(consumer))
     body = moving(client, moved, request, to)
     body |= without_none(order=order, lease_seconds=lease_seconds)
     had_lease = moved["lease"] is not None
@@ -240,16 +240,6 @@ def limits_of(texts: Iterable[str]) -> dict[str, int]:
         match = match_of(_LIMIT, text, "--max-per {} is not KEY=N, as in host=1 or rack=2")
         limits[match["key"]] = int(match["most"])
     return limits
-
-
-def consumer_to_move(client: Client, reference: str) -> Json:
-    """A consumer as it is now.
-
-    Raises:
-        NotThere: it holds nothing.
-    """
-    consumer: Json = client.read(consumer_path(reference))
-    return consumer
 
 
 def moving(
