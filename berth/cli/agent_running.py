@@ -41,9 +41,6 @@ from berth.model.printable import printable
 
 LOG = logging.getLogger(__name__)
 
-#: Attempts for one report: conflicts with other clients are common, and responses get lost.
-_ATTEMPTS_MAX: Final = 5
-
 
 def run_agent(debug: bool, *, agent_source: AgentSource, once: bool, adopt: bool) -> None:
     """Report until a signal stops the agent, or once.
@@ -175,7 +172,7 @@ def _orders(
     driver = agent_config.make_driver(KnownUsages(client, time.monotonic).used, client.drains_of)
     lock.hold(agent_config.state_dir)
     return Orders(
-        Tracker(client, driver, attempts_max=_ATTEMPTS_MAX, pause=alarm.pause, rng=Random()),
+        Tracker(client, driver, pause=alarm.pause),
         agent_config.nodes(),
         interval_s=agent_config.interval_s,
         start_patience_s=0 if is_once else agent_config.start_patience_s,

@@ -33,24 +33,19 @@ def audit_log() -> None:
     """
 
 
-class _Moment(click.ParamType[datetime]):
-    """A time, absolute or relative to now."""
+def _moment(text: str) -> datetime:
+    """A time of the command line, absolute or relative to now.
 
-    name = "TIME"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> datetime:
-        """Parse a time of the command line."""
-        try:
-            return parse_moment(value, datetime.now(UTC))
-        except (ValueError, OverflowError):
-            self.fail(
-                f"{value} is not a time: write 2026-11-24T03:12 (UTC), 2026-11-24T03:12+01:00, or "
-                "2h for two hours ago",
-                param,
-                ctx,
-            )
+    Raises:
+        BadParameter: it is none.
+    """
+    try:
+        return parse_moment(text, datetime.now(UTC))
+    except (ValueError, OverflowError) as error:
+        raise click.BadParameter(
+            f"{text} is not a time: write 2026-11-24T03:12 (UTC), 2026-11-24T03:12+01:00, or "
+            "2h for two hours ago"
+        ) from error
 
 
 @audit_log.command()
@@ -65,9 +60,9 @@ class _Moment(click.ParamType[datetime]):
 @option(
     "--since TIME",
     "From this time on: 2026-11-24T03:00 is UTC, 2h is two hours ago.",
-    type=_Moment(),
+    type=_moment,
 )
-@option("--until TIME", "Before this time.", type=_Moment())
+@option("--until TIME", "Before this time.", type=_moment)
 @flag("--json", "Print the lines as they are in the log.", parameter="as_json")
 def show(
     files: tuple[Path, ...],

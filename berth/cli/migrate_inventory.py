@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from random import Random
-from typing import Final
 
 import click
 
@@ -25,9 +23,6 @@ from berth.hosts.service import Transport
 from berth.hosts.state_dir import StateLock
 from berth.hosts.tracker import Driver, Tracker
 from berth.hosts.undo import UndoNotes, new_undo_path, read_changes
-
-#: Attempts for one node: no other program should write, but it may be busy for a moment.
-_ATTEMPTS_MAX: Final = 5
 
 
 def migrate_inventory(
@@ -144,4 +139,4 @@ def _undoing(transport: Transport, path: Path, *, dry_run: bool) -> tuple[int, I
 
 
 def _tracker(client: ReportClient, driver: Driver) -> Tracker:
-    return Tracker(client, driver, attempts_max=_ATTEMPTS_MAX, pause=time.sleep, rng=Random())
+    return Tracker(client, driver, pause=time.sleep)

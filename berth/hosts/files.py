@@ -12,6 +12,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, TypeVar
 
@@ -164,26 +165,22 @@ Read = TypeVar("Read")
 _Signature = tuple[tuple[Path, tuple[int, int, int] | None], ...]
 
 
+@dataclass(eq=False)
 class Watched(Generic[Read]):
     """The content of some files, in their last valid version.
 
-    Args:
+    Attributes:
         list_files: lists the files; some may not exist.
         read: reads them, or raises BadConfiguration.
     """
 
-    def __init__(
-        self,
-        list_files: Callable[[], Sequence[Path]],
-        read: Callable[[Sequence[Path]], Read],
-    ) -> None:
-        self._list_files = list_files
-        self._read = read
-        self._signature: _Signature | None = None
-        #: In a tuple, because the content may be None.
-        self._good: tuple[Read] | None = None
-        #: What is wrong with the present files, if an older version is in force.
-        self._problem: BadConfiguration | None = None
+    list_files: Callable[[], Sequence[Path]]
+    read: Callable[[Sequence[Path]], Read]
+    _signature: _Signature | None = field(default=None, init=False)
+    #: In a tuple, because the content may be None.
+    _good: tuple[Read] | None = field(default=None, init=False)
+    #: What is wrong with the present files, if an older version is in force.
+    _problem: BadConfiguration | None = field(default=None, init=False)
 
     def value(self) -> Read:
         """The content; the files are read if one has changed since the last call.
@@ -193,7 +190,7 @@ class Watched(Generic[Read]):
         """
         # RACE tests/hosts/test_drivers.py: checked before reading, so that the next call
         # notices a change during the reading.
-        files = self._list_files()
+        files = self.list_files()
         signature = tuple((file, _stat(file)) for file in files)
         if signature != self._signature:
             self._signature = signature
@@ -205,7 +202,7 @@ class Watched(Generic[Read]):
 
     def _read_anew(self, files: Sequence[Path]) -> None:
         try:
-            self._good = (self._read(files),)
+            self._good = (self.read(files),)
             self._problem = None
         except BadConfiguration as error:
             self._problem = error

@@ -444,12 +444,8 @@ class ProviderSubTree(ProviderTree):
 
     def __init__(self, scope_rp_uuid: str) -> None:
         super().__init__()
-        self._scope_rp_uuid = scope_rp_uuid
-
-    @property
-    def scope_rp_uuid(self) -> str:
-        """The root of the tree that is sent."""
-        return self._scope_rp_uuid
+        #: The root of the tree that is sent.
+        self.scope_rp_uuid = scope_rp_uuid
 
 
 def _parents_first(listed: Mapping[str, Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:

@@ -107,7 +107,8 @@ class Tracker:
     Several nodes may be reported concurrently if the driver allows it.
 
     Attributes:
-        attempts_max: the number of passes for one report, before its error is raised.
+        attempts_max: the number of passes for one report, before its error is raised. Conflicts
+            with other clients are common, and responses get lost.
         pause: waits for a number of seconds.
         rng: spreads the pauses, so that hosts that collided once do not collide again.
     """
@@ -115,9 +116,9 @@ class Tracker:
     client: ReportClient
     driver: Driver
     _: KW_ONLY
-    attempts_max: int
+    attempts_max: int = 5
     pause: Callable[[float], None]
-    rng: Random
+    rng: Random = field(default_factory=Random)
     #: Consumers that were logged because they use something but have no allocation.
     _logged: set[str] = field(default_factory=set, init=False)
     #: The nodes whose driver asked for a reshape that has not happened yet.

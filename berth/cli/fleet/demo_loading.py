@@ -89,7 +89,8 @@ def remove(client: Client, fleet: DemoFleet) -> str:
     for batch in _batches(sorted(consumers)):
         read = _at_once(lambda uuid: client.read(path_of("allocations", uuid)), batch)
         bodies = dict(zip(batch, read, strict=True))
-        client.send("POST", "/allocations", {uuid: _emptied(body) for uuid, body in bodies.items()})
+        emptied = {uuid: {**body, "allocations": {}} for uuid, body in bodies.items()}
+        client.send("POST", "/allocations", emptied)
     for rank in reversed(_ranks(fleet.providers)):
         doomed = [f"/resource_providers/{item.uuid}" for item in rank if item.uuid in present]
         _at_once(lambda path: client.send("DELETE", path), doomed)
@@ -164,10 +165,6 @@ def _claim(consumer: DemoConsumer) -> dict[str, Any]:
         "consumer_type": "INSTANCE",
         "consumer_generation": None,
     }
-
-
-def _emptied(body: dict[str, Any]) -> dict[str, Any]:
-    return {**body, "allocations": {}}
 
 
 def _label(client: Client, labels: dict[str, dict[str, str]]) -> bool:
