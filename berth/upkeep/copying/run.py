@@ -7,7 +7,7 @@ the rows can be repeated. So a copy can be interrupted anywhere, and continued.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import zip_longest
@@ -166,18 +166,29 @@ class _Copy:
             self._target.write(partial(_write_references, rows=rows))
 
     def _compare_table(self, table: Table, outcome: Outcome) -> None:
-        readers = self._reader(self._source, table), self._reader(self._target, table)
-        report = partial(self._report, f"comparing {table.name}")
+        """Read a table from both sides and compare each row.
+
+        Raises:
+            Difference: they are not the same.
+        """
+        source, target = (self._reader(db, table) for db in (self._source, self._target))
+        stage, total = f"comparing {table.name}", _count(self._source, table)
+        compared, rounded = 0, dict[float, float]()
+        self._report(stage, compared, total)
+        chunks = (reader.chunks(count=self._chunk_rows) for reader in (source, target))
         try:
-            total = _count(self._source, table)
-            comparison = _compare(table, *readers, total, report, chunk_rows=self._chunk_rows)
+            for rows, copies in zip_longest(*chunks, fillvalue=()):
+                if rows != copies:
+                    rounded |= _rounded_in(table, source, rows, copies)
+                compared += len(rows)
+                self._report(stage, compared, total)
         except Difference:
             check_unchanged(self._source, self._marks.clock)
             raise
-        outcome.rows[table.name] = comparison.rows
+        outcome.rows[table.name] = compared
         outcome.notes += [
             f"{table.name}: the target keeps {exact} as {kept}, in single precision"
-            for exact, kept in sorted(comparison.rounded.items())
+            for exact, kept in sorted(rounded.items())
         ]
 
     def _reader(self, db: Database, table: Table) -> Reader:
@@ -249,51 +260,15 @@ class Difference(Exception):
         return f"{self.table.name}, row {', '.join(map(str, self.key))}: {difference}"
 
 
-@dataclass
-class Comparison:
-    """The result of comparing a table, if the rows are the same."""
-
-    rows: int = 0
-    #: value in the source -> value in the target, for numbers that lose precision.
-    rounded: dict[float, float] = field(default_factory=dict)
-
-
-def _compare(
-    table: Table,
-    source: Reader,
-    target: Reader,
-    total: int,
-    report: Callable[[int, int], None],
-    *,
-    chunk_rows: int,
-) -> Comparison:
-    """Read a table from both sides and compare each row.
-
-    Args:
-        report: receives the number of rows compared, and the `total`.
-        chunk_rows: rows that are compared at once.
+def _rounded_in(
+    table: Table, reader: Reader, source_rows: Sequence[Row], target_rows: Sequence[Row]
+) -> dict[float, float]:
+    """The numbers that lost precision: each value in the source, with that in the target.
 
     Raises:
-        Difference: they are not the same.
+        Difference: the rows differ in anything else.
     """
-    comparison = Comparison()
-    report(0, total)
-    chunks = (reader.chunks(count=chunk_rows) for reader in (source, target))
-    for source_rows, target_rows in zip_longest(*chunks, fillvalue=()):
-        if source != target:
-            _compare_each(table, source, source_rows, target_rows, comparison)
-        comparison.rows += len(source_rows)
-        report(comparison.rows, total)
-    return comparison
-
-
-def _compare_each(
-    table: Table,
-    reader: Reader,
-    source_rows: Sequence[Row],
-    target_rows: Sequence[Row],
-    comparison: Comparison,
-) -> None:
+    rounded = {}
     floats = [place for place, column in enumerate(table.columns) if isinstance(column.type, Float)]
     for row, copy in _aligned(reader, source_rows, target_rows):
         if row is None or copy is None:
@@ -303,10 +278,11 @@ def _compare_each(
         like_source = list(copy)
         for place in floats:
             if row[place] != copy[place] and _is_rounded(row[place], copy[place]):
-                comparison.rounded[row[place]] = copy[place]
+                rounded[row[place]] = copy[place]
                 like_source[place] = row[place]
         if tuple(like_source) != row:
             raise Difference(table, reader.key_of(row), row, copy)
+    return rounded
 
 
 def _aligned(
