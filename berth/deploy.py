@@ -45,8 +45,15 @@ from berth.model.errors import BerthError, DatabaseUnavailable, SchemaError, Una
 from berth.store.engine.database import Database
 from berth.store.engine.dialect import PoolOptions
 from berth.store.engine.opening import DatabaseOptions, open_database
-from berth.store.identity import rewrite_identity
+from berth.store.identity import renew_identity, rewrite_identity
+from berth.store.usage_counts import recount_usages
+from berth.store.usages import is_marked, recount_project_usages
+from berth.store.versions import is_current, is_empty, versions_of, why_not_current
 from berth.upkeep import schema
+from berth.upkeep.integrity.consumers import Owner
+from berth.upkeep.integrity.spellings import respell_all
+from berth.upkeep.integrity.storage import count_on, odd_texts, used_up
+from berth.upkeep.left_state import leave, was_written
 
 LOG = logging.getLogger(__name__)
 
@@ -232,8 +239,8 @@ def _leave(settings: Settings) -> None:
     with contextlib.suppress(BerthError, ConfigurationError):
         db = open_store(settings)
         try:
-            if schema.is_current(db):
-                schema.leave(db)
+            if is_current(db):
+                leave(db)
         finally:
             db.dispose()
 
@@ -280,30 +287,30 @@ def open_prepared(settings: Settings, *, recount: bool = True) -> Database:
 
 def _prepare(db: Database, settings: Settings, *, recount: bool) -> None:
     """Prepare a database for serving; repeatable."""
-    if settings.database.sync_on_startup or schema.is_empty(db):
+    if settings.database.sync_on_startup or is_empty(db):
         schema.upgrade(db, owner=owner_of(settings))
     else:
         _refuse_other_schema(db, settings.database)
-        if recount and schema.was_written(db):
-            schema.renew_identity(db)
+        if recount and was_written(db):
+            renew_identity(db)
             LOG.warning(
                 "Another program wrote to %s while berth was stopped: the database has a new "
                 "identity, and whoever follows the fleet reads it again",
                 settings.database.masked_url,
             )
-            for sentence in schema.respell_all(db):
+            for sentence in respell_all(db):
                 LOG.warning("%s", sentence)
-        if recount and (wrong := schema.recount_usages(db)):
+        if recount and (wrong := recount_usages(db)):
             LOG.warning(
                 "Recounted %d wrong sums of usage: another program wrote to %s, which must not "
                 "happen while berth serves",
                 wrong,
                 settings.database.masked_url,
             )
-        for sentence in [*schema.count_on(db), *_limits_of(db)] if recount else ():
+        for sentence in [*count_on(db), *_limits_of(db)] if recount else ():
             LOG.warning("%s", sentence)
-        if recount and schema.is_marked(db):
-            schema.recount_project_usages(db)
+        if recount and is_marked(db):
+            recount_project_usages(db)
     schema.sync_standard_names(db)
     if recount:
         rewrite_identity(db)
@@ -311,8 +318,8 @@ def _prepare(db: Database, settings: Settings, *, recount: bool) -> None:
 
 def _limits_of(db: Database) -> list[str]:
     """A sentence for each text that the database cannot store, and each counter near its end."""
-    odd = schema.odd_texts(db)
-    return [*(f"{each.sentence}; {each.advice}" for each in odd), *schema.used_up(db)]
+    odd = odd_texts(db)
+    return [*(f"{each.sentence}; {each.advice}" for each in odd), *used_up(db)]
 
 
 def open_read_only(settings: Settings) -> Database:
@@ -345,10 +352,9 @@ def _opened(
 
 
 def _refuse_other_schema(db: Database, database: DatabaseSettings) -> None:
-    if not schema.is_current(db):
+    if not is_current(db):
         raise SchemaNotReady(
-            f"cannot serve the database {database.masked_url}: "
-            f"{schema.why_not_current(schema.versions_of(db))}"
+            f"cannot serve the database {database.masked_url}: {why_not_current(versions_of(db))}"
         )
 
 
@@ -383,11 +389,9 @@ def _patiently(db: Database, database: DatabaseSettings, step: Callable[[], T]) 
         time.sleep(database.retry_interval)
 
 
-def owner_of(settings: Settings) -> schema.Owner:
+def owner_of(settings: Settings) -> Owner:
     """The owner of consumers that clients create without a project or user."""
-    return schema.Owner(
-        settings.incomplete_consumer_project_id, settings.incomplete_consumer_user_id
-    )
+    return Owner(settings.incomplete_consumer_project_id, settings.incomplete_consumer_user_id)
 
 
 def build_application(settings: Settings, db: Database) -> WSGIApplication:

@@ -18,10 +18,14 @@ from berth.cli.progress import reporting
 from berth.cli.sources import ConfigurationSource
 from berth.config import Settings, read_settings
 from berth.model.errors import DatabaseUnavailable
+from berth.store import identity
 from berth.store.engine.database import Database
 from berth.store.leases import ListedLease
+from berth.store.versions import current_version, is_empty
 from berth.upkeep import schema
 from berth.upkeep.copying import Difference, Outcome, copy_database
+from berth.upkeep.integrity import iter_faults, iter_repaired
+from berth.upkeep.left_state import leave
 
 
 def check_database(source: ConfigurationSource, *, repair: bool, dry_run: bool) -> None:
@@ -44,7 +48,7 @@ def check_database(source: ConfigurationSource, *, repair: bool, dry_run: bool) 
 
 def _check(database: Database, settings: Settings) -> None:
     count = 0
-    for fault in schema.iter_faults(database):
+    for fault in iter_faults(database):
         say(fault.sentence)
         count += 1
     name = settings.database.masked_url
@@ -59,7 +63,7 @@ def _check(database: Database, settings: Settings) -> None:
 
 def _repair(database: Database, settings: Settings, *, dry_run: bool) -> None:
     """Print each fault with its repair, and make the repair unless this is a dry run."""
-    find = schema.iter_faults if dry_run else schema.iter_repaired
+    find = iter_faults if dry_run else iter_repaired
     repaired = left = 0
     for fault in find(database, deploy.owner_of(settings)):
         say(fault.sentence)
@@ -120,7 +124,7 @@ def _settings_for(configuration: ConfigurationSource, url: str) -> Settings:
 def _reached(settings: Settings, *, read_only: bool = False) -> Iterator[Database]:
     """Open a database with any schema; an error names this database."""
     with opened(settings, read_only=read_only) as database:
-        schema.is_empty(database)
+        is_empty(database)
         yield database
 
 
@@ -177,11 +181,11 @@ def upgrade_schema(source: ConfigurationSource, *, force: bool) -> None:
             database, owner=deploy.owner_of(settings), report=report, is_cautious=True
         )
         schema.sync_standard_names(database)
-        schema.leave(database)
+        leave(database)
     for sentence in done:
         say(sentence)
     with opened(settings) as database:
-        version = schema.current_version(database)
+        version = current_version(database)
         if damage := damage_of(database):
             say(f"berth: the database has faults: {damage}", err=True)
     say(f"{settings.database.masked_url} is at {version}")
@@ -194,7 +198,7 @@ def print_version(source: ConfigurationSource) -> None:
         say("None")
         return
     with opened(settings, read_only=True) as database:
-        say(schema.current_version(database))
+        say(current_version(database))
 
 
 def release_database(source: ConfigurationSource, *, yes: bool, force: bool) -> None:
@@ -220,7 +224,7 @@ def release_database(source: ConfigurationSource, *, yes: bool, force: bool) -> 
         if not yes:
             _confirm(f"Remove berth's own tables from {name}?")
         removed = schema.release(database, force=force)
-        version = schema.current_version(database)
+        version = current_version(database)
     done = f"removed {', '.join(removed)} from" if removed else "no tables of berth's own in"
     say(f"{done} {name}, which is at {version}")
 
@@ -233,7 +237,7 @@ def renew_identity(source: ConfigurationSource) -> None:
     """
     settings = database_of(source, changes=True)
     with current(settings, "change") as database:
-        schema.renew_identity(database)
+        identity.renew_identity(database)
     name = settings.database.masked_url
     say(f"{name} has a new identity; all earlier revisions are foreign")
 

@@ -21,7 +21,8 @@ from berth.cli.output import say
 from berth.cli.sources import ConfigurationSource
 from berth.config import Settings, read_settings
 from berth.store.engine.database import Database
-from berth.upkeep import schema
+from berth.store.versions import CURRENT, versions_of, why_not_current
+from berth.upkeep.integrity import iter_faults
 
 
 def database_of(
@@ -130,8 +131,8 @@ def current(settings: Settings, purpose: str, *, read_only: bool = False) -> Ite
             f"there is no database {name} to {purpose}; create it with `berth db upgrade`"
         )
     with opened(settings, read_only=read_only) as database:
-        if (versions := schema.versions_of(database)) != schema.CURRENT:
-            why = schema.why_not_current(versions)
+        if (versions := versions_of(database)) != CURRENT:
+            why = why_not_current(versions)
             raise deploy.SchemaNotReady(f"cannot {purpose} {name}: {why}")
         yield database
 
@@ -142,7 +143,7 @@ _NAMED_MAX: Final = 3
 
 def damage_of(database: Database) -> str | None:
     """The first faults of `berth db check`, and what to do; None if there are none."""
-    with closing(schema.iter_faults(database)) as faults:
+    with closing(iter_faults(database)) as faults:
         named = [fault.sentence for fault in islice(faults, _NAMED_MAX)]
         more = ", and more" if next(faults, None) else ""
     if not named:

@@ -19,7 +19,10 @@ from berth.cli.local_database import opened
 from berth.cli.output import say
 from berth.config import Settings, read_settings
 from berth.store.engine.database import Database
+from berth.store.versions import versions_of
 from berth.upkeep import schema
+from berth.upkeep.integrity.consumers import make_consumers
+from berth.upkeep.integrity.trees import give_roots
 
 PROGRAM: Final = "placement-manage"
 
@@ -96,7 +99,7 @@ def _sync(database: Database, settings: Settings, _chosen: argparse.Namespace) -
 
 
 def _show_version(database: Database, _settings: Settings, _chosen: argparse.Namespace) -> int:
-    say(str(schema.versions_of(database).placement))
+    say(str(versions_of(database).placement))
     return 0
 
 
@@ -130,10 +133,8 @@ class _Migrations:
     def __init__(self, database: Database, settings: Settings) -> None:
         owner = deploy.owner_of(settings)
         self._parts: dict[str, Callable[[int], Iterator[int]]] = {
-            "set_root_provider_ids": lambda most: schema.give_roots(database, most),
-            "create_incomplete_consumers": lambda most: schema.make_consumers(
-                database, owner, most
-            ),
+            "set_root_provider_ids": lambda most: give_roots(database, most),
+            "create_incomplete_consumers": lambda most: make_consumers(database, owner, most),
         }
         #: Migrated rows by migration, for those that a batch reached.
         self._migrated: dict[str, int] = {}

@@ -30,7 +30,9 @@ from berth.edge.auth.watched_file import is_open_to_others
 from berth.edge.unknown_options import unknown_options
 from berth.model.printable import without_passwords
 from berth.store.engine.database import Database
+from berth.store.versions import CURRENT, is_empty, versions_of, why_not_current
 from berth.upkeep import schema
+from berth.upkeep.integrity.storage import odd_texts, tables_behind
 
 #: The checks could not run. 0, 1 and 2 are the codes of oslo.upgradecheck.
 ERROR: Final = 255
@@ -188,7 +190,7 @@ def upgrade_checks(database: Database, conf: cfg.ConfigOpts, remedy: str) -> Ite
 
 def sequences_check(database: Database) -> Iterator[Check]:
     """Whether PostgreSQL would number new rows as old ones; no check if it would not."""
-    if tables := schema.tables_behind(database):
+    if tables := tables_behind(database):
         yield Check(
             "Database Sequences",
             Code.FAILURE,
@@ -199,18 +201,18 @@ def sequences_check(database: Database) -> Iterator[Check]:
 
 def texts_check(database: Database) -> Iterator[Check]:
     """Whether the database stores every text, and compares them all; no check if it does."""
-    for odd in schema.odd_texts(database):
+    for odd in odd_texts(database):
         code = Code.WARNING if odd.key["are_comparable"] else Code.FAILURE
         yield Check("Database Texts", code, f"{odd.sentence}; {odd.advice}.")
 
 
 def schema_check(database: Database, settings: Settings) -> Check:
     """Whether this release can serve the database with its schema."""
-    versions = schema.versions_of(database)
-    is_served = versions == schema.CURRENT or settings.database.sync_on_startup
-    if is_served or schema.is_empty(database):
+    versions = versions_of(database)
+    is_served = versions == CURRENT or settings.database.sync_on_startup
+    if is_served or is_empty(database):
         return Check("Database Schema", Code.SUCCESS, None)
-    return Check("Database Schema", Code.FAILURE, f"{schema.why_not_current(versions)}.")
+    return Check("Database Schema", Code.FAILURE, f"{why_not_current(versions)}.")
 
 
 def keystone_check(settings: Settings) -> Iterator[Check]:

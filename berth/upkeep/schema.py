@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The schema of a database: adopts one of OpenStack Placement, upgrades it, adds the standard
-names, checks it, and hands it back. For the command line this is the door to `berth.upkeep`.
+names, and hands it back.
 
 Placement's tables stay as they are: while `alembic_version` is `PLACEMENT_HEAD`, Placement can use
 the database again. berth's usages do not include what it writes in the meantime; `upgrade` recounts
@@ -66,14 +66,11 @@ from berth.store.versions import (
     CURRENT,
     PLACEMENT_REVISIONS,
     PLACEMENT_VERSIONS,
-    current_version,
-    is_current,
-    is_empty,
     read_versions,
     versions_of,
     why_not_current,
 )
-from berth.upkeep.integrity import iter_faults, iter_repaired
+from berth.upkeep.integrity import iter_faults
 from berth.upkeep.integrity.consumers import (
     NOBODY_IN_PARTICULAR,
     Owner,
@@ -84,51 +81,12 @@ from berth.upkeep.integrity.spellings import respell_all
 from berth.upkeep.integrity.storage import (
     count_on,
     make_comparable,
-    odd_texts,
-    tables_behind,
-    used_up,
 )
 from berth.upkeep.integrity.trees import give_roots
-from berth.upkeep.left_state import leave, was_written
+from berth.upkeep.left_state import was_written
 
 if TYPE_CHECKING:
     from alembic.config import Config
-
-__all__ = [
-    "CURRENT",
-    "Owner",
-    "StillWritten",
-    "check",
-    "count_on",
-    "count_unmigrated",
-    "current_version",
-    "give_roots",
-    "is_current",
-    "is_empty",
-    "is_marked",
-    "iter_faults",
-    "iter_repaired",
-    "leases_to_end",
-    "leave",
-    "make_consumers",
-    "not_honoured",
-    "odd_texts",
-    "recount_project_usages",
-    "recount_usages",
-    "refuse_while_others_write",
-    "release",
-    "renew_identity",
-    "respell_all",
-    "seconds_since_write",
-    "stamp",
-    "sync_standard_names",
-    "tables_behind",
-    "upgrade",
-    "used_up",
-    "versions_of",
-    "was_written",
-    "why_not_current",
-]
 
 #: A program that has written within this time counts as running.
 AT_WORK: Final = timedelta(minutes=1)

@@ -13,7 +13,13 @@ from sqlalchemy import event, text
 
 from berth.model.errors import DatabaseUnavailable, SchemaError
 from berth.store.engine.database import Database
-from berth.store.versions import BERTH_REVISIONS, UNFINISHED_COPY
+from berth.store.versions import (
+    BERTH_REVISIONS,
+    UNFINISHED_COPY,
+    is_current,
+    versions_of,
+    why_not_current,
+)
 from berth.upkeep import schema
 from berth.upkeep.copying import CopyRefused, copy_database
 from tests.copying.conftest import New
@@ -65,12 +71,12 @@ def test_a_copy_that_is_killed_again_and_again_is_finished(
     kills = 0
     while not run_until_write(source, target, (kills + 1) * STEP):
         kills += 1
-        if schema.is_current(target):
+        if is_current(target):
             rows = contents(target)
             assert rows == expected or not any(rows.values())
     assert kills > 4
     assert contents(target) == expected
-    assert schema.is_current(target) and schema.check(target) == []
+    assert is_current(target) and schema.check(target) == []
 
 
 class Interrupted(Exception):
@@ -111,9 +117,9 @@ def test_a_half_copy_can_only_be_finished(source: Database, target: Database, ne
     """It cannot be served, because no release knows its schema; it is no source, because the copy
     would be incomplete too; and the rows of two databases must not be mixed."""
     interrupted(source, target, "comparing allocations")
-    versions = schema.versions_of(target)
+    versions = versions_of(target)
     assert versions.berth == UNFINISHED_COPY
-    assert "run the same `berth db copy` again" in schema.why_not_current(versions)
+    assert "run the same `berth db copy` again" in why_not_current(versions)
     with pytest.raises(SchemaError):
         schema.upgrade(target)
     other = new("sqlite")

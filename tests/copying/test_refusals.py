@@ -10,6 +10,7 @@ from sqlalchemy import text
 
 from berth.model.errors import DatabaseUnavailable, SchemaError
 from berth.store.engine.database import Database, utc_now
+from berth.store.versions import is_current, is_empty
 from berth.upkeep import schema
 from berth.upkeep.copying import CopyRefused, Difference, copy_database
 from tests.copying.conftest import New
@@ -81,7 +82,7 @@ def test_a_source_that_the_original_left_is_copied(source: Database, target: Dat
         run(source, f"DROP TABLE {table}")
     copy_database(source, target, report=lambda *_: None)
     assert contents(target) == contents(source)
-    assert schema.is_current(target) and schema.check(target) == []
+    assert is_current(target) and schema.check(target) == []
 
 
 def test_a_source_that_was_written_lately_is_probably_served(
@@ -95,7 +96,7 @@ def test_a_source_that_was_written_lately_is_probably_served(
         f" VALUES (99, 0, 0, '{ago(timedelta(days=2))}')",
     )
     refused(source, target, "within the last minute.*--force")
-    assert schema.is_empty(target)
+    assert is_empty(target)
     run(source, f"UPDATE berth_writer SET updated_at = '{ago(timedelta(minutes=2))}'")
     copy_database(source, target, report=lambda *_: None)
     assert contents(target) == contents(source)
@@ -118,7 +119,7 @@ def test_whoever_writes_meanwhile_is_noticed_by_the_clock(
 
     with pytest.raises(CopyRefused, match=r"sqlite.* has changed since the copy began"):
         copy_database(source, target, report=write)
-    assert not schema.is_current(target)
+    assert not is_current(target)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +171,7 @@ def test_whoever_writes_meanwhile_without_a_clock_is_noticed_by_the_rows(
             chunk_rows=2,
         )
     assert str(caught.value).startswith(words)
-    assert not schema.is_current(target)
+    assert not is_current(target)
 
 
 def test_references_to_nothing_are_said_before_anything_is_copied(

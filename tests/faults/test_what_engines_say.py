@@ -22,6 +22,9 @@ from berth.model.errors import DatabaseUnavailable, UnstorableValue
 from berth.store.engine.database import Database
 from berth.store.engine.dialect import FULL, Translated
 from berth.upkeep import schema
+from berth.upkeep.integrity import iter_faults, iter_repaired
+from berth.upkeep.integrity.consumers import Owner
+from berth.upkeep.integrity.storage import odd_texts, used_up
 from tests.api.claims import claim_body
 from tests.client import NOTHING, Client
 from tests.engines import need
@@ -172,7 +175,7 @@ def test_a_character_set_that_is_too_small(
     refused = failures(client, text)
     assert len(refused) > 15
     assert all(each.endswith("refused") for each in refused)
-    assert [each.sentence for each in schema.iter_repaired(db, schema.Owner())] == [fault]
+    assert [each.sentence for each in iter_repaired(db, Owner())] == [fault]
     assert schema.check(db) == []
     assert failures(client, text) == []
     db.dispose()
@@ -196,7 +199,7 @@ def test_collations_that_cannot_be_compared(
     for collation, tables in collations.items():
         convert(emptied, collation, *tables)
     db = opened_at(emptied)
-    odd = [each for each in schema.odd_texts(db) if not each.key["are_comparable"]]
+    odd = [each for each in odd_texts(db) if not each.key["are_comparable"]]
     assert len(odd) == faults
     assert all("cannot be compared with that of other tables" in each.sentence for each in odd)
     assert schema.upgrade(db) == [f"{each.sentence}: converted to utf8mb4" for each in odd]
@@ -215,7 +218,7 @@ def test_a_database_in_another_encoding(
     url = postgresql.create_database(encoding=encoding)
     prepare(url)
     db = opened_at(url)
-    (fault,) = schema.iter_faults(db)
+    (fault,) = iter_faults(db)
     assert fault.sentence.startswith(f"the database has the encoding {encoding} instead of UTF8")
     assert "copy everything with `berth db copy`" in fault.advice
     client = stocked(url, tmp_path)
@@ -243,10 +246,10 @@ def test_a_counter_that_is_used_up(
     if database_url.startswith("postgresql"):
         run(database_url, "SELECT setval('consumers_id_seq', (SELECT max(id) FROM consumers))")
     db = opened_at(database_url)
-    found = [fault for fault in schema.iter_faults(db) if "has counted to" in fault.sentence]
+    found = [fault for fault in iter_faults(db) if "has counted to" in fault.sentence]
     assert [fault.sentence.partition(" has")[0] for fault in found] == [f"column {name} of {table}"]
     if name == "id":
-        assert schema.used_up(db) == [f"{found[0].sentence}; {found[0].advice}"]
+        assert used_up(db) == [f"{found[0].sentence}; {found[0].advice}"]
     answered = service(database_url, tmp_path).put(f"/allocations/{consumer_uuid(2)}", json=first)
     # MariaDB gives the last number again, and so the new row is taken for one of a faster request.
     assert answered.status == (409 if (table, db.engine_name) == ("consumers", "mariadb") else 503)

@@ -23,6 +23,8 @@ import pytest
 from berth import config, deploy
 from berth.store.engine.tables import metadata
 from berth.upkeep import schema
+from berth.upkeep.integrity import iter_repaired
+from berth.upkeep.integrity.consumers import Owner
 from tests.api.claims import claim_body
 from tests.client import NOTHING, Client
 from tests.effort import SEED, is_full, scaled
@@ -304,7 +306,7 @@ def test_a_damaged_row_hurts_only_itself(planted: Planted, tmp_path: Path, table
             harm = list(harm_of(planted, folder, damage))
             assert not harm, f"{damage}: {harm}"
             database = opened_at(f"sqlite:///{folder}/berth.db")
-            list(schema.iter_repaired(database, schema.Owner()))
+            list(iter_repaired(database, Owner()))
             database.dispose()
         shutil.rmtree(folder)
 
@@ -353,7 +355,7 @@ def test_a_row_that_is_repaired_is_no_longer_faulty(planted: Planted, tmp_path: 
     child = f"/resource_providers/{uuid_of(FIRST + CHILD)}"
     assert client.get(child).status == 404
     database = opened_at(f"sqlite:///{tmp_path}/berth.db")
-    list(schema.iter_repaired(database, schema.Owner()))
+    list(iter_repaired(database, Owner()))
     database.dispose()
     assert client.get(child).status == 200
     assert "berth_index_faulty_rows 0.0" in client.get("/metrics").text

@@ -20,7 +20,9 @@ from uuid import UUID
 import pytest
 
 from berth.upkeep import schema
-from berth.upkeep.integrity import spellings
+from berth.upkeep.integrity import iter_repaired, spellings
+from berth.upkeep.integrity.consumers import Owner
+from berth.upkeep.left_state import leave
 from tests.client import NOTHING, Client
 from tests.fresh import opened_at, prepare
 from tests.rows.test_damaged_rows import (
@@ -221,7 +223,7 @@ def test_rows_that_another_program_writes_beside_a_service(
         assert ask(client, question)[0] == 200, question
     db = opened_at(f"sqlite:///{tmp_path}/berth.db")
     assert any("which no lookup finds" in sentence for sentence in schema.check(db))
-    list(schema.iter_repaired(db, schema.Owner()))
+    list(iter_repaired(db, Owner()))
     assert schema.check(db) == []
     after = answers(client)
     assert {name: each for name, each in after.items() if each != before[name]} == {}
@@ -232,7 +234,7 @@ def test_a_start_rewrites_what_another_program_has_left(sound: Path, tmp_path: P
     """OpenStack Placement served the database between two starts."""
     shutil.copy(sound, tmp_path)
     db = opened_at(f"sqlite:///{tmp_path}/berth.db")
-    schema.leave(db)
+    leave(db)
     new = uuid_of(FIRST + NEW)
     with sqlite3.connect(tmp_path / "berth.db") as connection:
         connection.execute(

@@ -23,6 +23,8 @@ from berth.store.engine.tables import placement_aggregates, resource_provider_ag
 from berth.store.engine.transaction import Tx
 from berth.store.traits import replace_provider_traits
 from berth.upkeep import schema
+from berth.upkeep.integrity import iter_faults, iter_repaired
+from berth.upkeep.integrity.consumers import Owner
 from tests.client import Client
 from tests.e2e.serving import wait_until
 from tests.index.checking import checked
@@ -264,7 +266,7 @@ def test_odd_spellings_are_found_and_respelled(db: Database) -> None:
     ignores_case = isinstance(db.dialect, MysqlDialect)
     odd = [BRACED] if ignores_case else [BRACED, MIXED]
     adopt(db, UUID, *odd, "no uuid at all")
-    faults = [(fault.sentence, fault.action) for fault in schema.iter_faults(db)]
+    faults = [(fault.sentence, fault.action) for fault in iter_faults(db)]
     assert [fault for fault in faults if "is spelled" in fault[0]] == [
         (
             f"aggregate number {number} is spelled {spelling}, and only this spelling finds it",
@@ -274,7 +276,7 @@ def test_odd_spellings_are_found_and_respelled(db: Database) -> None:
     ]
     # The index reads all rows, as for candidates.
     assert members(db) == [f"p{number}" for number in range(1, 2 + len(odd))]
-    repaired = list(schema.iter_repaired(db, schema.Owner()))
+    repaired = list(iter_repaired(db, Owner()))
     assert len([fault for fault in repaired if "is spelled" in fault.sentence]) == len(odd)
     (left,) = schema.check(db)
     assert left.endswith("has the uuid 'no uuid at all', which is no UUID")

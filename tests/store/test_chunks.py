@@ -34,6 +34,8 @@ from berth.store.resource_classes import delete_resource_class, ensure_resource_
 from berth.store.traits import create_trait, list_traits, replace_provider_traits
 from berth.store.usages import project_usages
 from berth.upkeep import schema
+from berth.upkeep.integrity import iter_repaired
+from berth.upkeep.integrity.consumers import Owner
 from tests.fresh import opened_at
 from tests.servers.statements import run
 from tests.sql_reads import get_aggregates, get_provider_traits, list_inventories
@@ -208,7 +210,7 @@ def test_many_faults_are_named_and_repaired(db: Database, fresh_url: str) -> Non
         named = f"provider p{number} ({provider(number)})"
         assert sum(sentence.startswith(f"{named} has no root") for sentence in sentences) == 1
         assert sum(sentence.startswith(f"{named}, VCPU: the sum") for sentence in sentences) == 1
-    repaired = list(schema.iter_repaired(db, schema.Owner(), part=2))
+    repaired = list(iter_repaired(db, Owner(), part=2))
     assert [fault.sentence for fault in repaired] == sentences
     assert schema.check(db) == []
     assert used(db, *FIVE) == [1, 2, 3, 4, 5]

@@ -24,6 +24,7 @@ from berth.store.engine.database import Database
 from berth.store.reshape import reshape
 from berth.upkeep import schema
 from berth.upkeep.integrity import iter_repaired
+from berth.upkeep.integrity.consumers import Owner
 from tests.effort import SEED, repeat_with, scaled
 from tests.servers.statements import run
 from tests.store.conftest import Opener
@@ -104,7 +105,7 @@ def test_what_another_program_leaves_behind_is_free(fleet: Database, fresh_url: 
     assert names(fleet) == {("web", "job-17"): consumer(3)}
     fault = f"the name job-18 is of consumer {consumer(2)}, which is gone"
     assert fault in schema.check(fleet)
-    assert fault in [each.sentence for each in iter_repaired(fleet, schema.Owner("p", "u"))]
+    assert fault in [each.sentence for each in iter_repaired(fleet, Owner("p", "u"))]
     assert schema.check(fleet) == []
     assert names(fleet) == {("web", "job-17"): consumer(3)}
 

@@ -27,6 +27,8 @@ from berth.store.lookups import providers_by_uuid
 from berth.store.named import all_records, delete_drain, put_drain
 from berth.store.providers import delete_provider
 from berth.upkeep import schema
+from berth.upkeep.integrity import iter_repaired
+from berth.upkeep.integrity.consumers import Owner
 from tests.index.checking import checked
 from tests.servers.statements import run
 from tests.store.fleet import add_provider, move, provider, rewrites_guards
@@ -171,7 +173,7 @@ def test_rows_that_another_program_leaves_count_for_nothing(
         f"WHERE uuid = '{provider(5)}'",
     )
     assert drained(Index(fleet).snapshot()) == {4}
-    assert len([*schema.iter_repaired(fleet, schema.Owner())]) == 3
+    assert len([*iter_repaired(fleet, Owner())]) == 3
     assert members(fleet) == {4} and schema.check(fleet) == []
     assert delete_drain(fleet, RACK) and members(fleet) == set()
 

@@ -15,6 +15,9 @@ from berth.store.identity import IDENTITY_BYTES, NO_IDENTITY, renew_identity
 from berth.store.named import put_drain, put_flavor, replace_labels
 from berth.store.resource_classes import create_resource_class
 from berth.upkeep import schema
+from berth.upkeep.integrity import iter_faults, iter_repaired
+from berth.upkeep.integrity.consumers import Owner
+from berth.upkeep.integrity.storage import count_on
 from tests.fresh import opened_at
 from tests.index.checking import checked
 from tests.servers.statements import run
@@ -30,7 +33,7 @@ def test_each_fault_is_found_and_nothing_else(
     """One sentence for each, with the names that operators know."""
     assert schema.check(sound) == []
     damage(database_url, case)
-    faults = {(fault.sentence, fault.action) for fault in schema.iter_faults(sound)}
+    faults = {(fault.sentence, fault.action) for fault in iter_faults(sound)}
     assert faults == set(case.faults)
 
 
@@ -62,7 +65,7 @@ def test_what_the_api_refuses_is_a_fault(db: Database, fresh_url: str, field: st
     """Each field by itself."""
     add_provider(db, 50, VCPU=8)
     run(fresh_url, f"UPDATE inventories SET {field}")
-    (fault,) = schema.iter_faults(db)
+    (fault,) = iter_faults(db)
     assert "impossible inventory" in fault.sentence
 
 
@@ -72,7 +75,7 @@ def test_a_name_at_the_end_of_a_sentence_keeps_its_comma(db: Database, fresh_url
     add_provider(db, 1, VCPU=1)
     claim(db, holding(1, {1: {"VCPU": 1}}, name="job,"))
     run(fresh_url, "DELETE FROM allocations", "DELETE FROM consumers")
-    assert "forget the name job," in [fault.action for fault in schema.iter_faults(db)]
+    assert "forget the name job," in [fault.action for fault in iter_faults(db)]
 
 
 @pytest.mark.engines("sqlite")
@@ -128,7 +131,7 @@ def test_a_lost_identity_is_replaced_and_every_index_sees_a_new_one(
     assert index.counts.loads == 1
     run(fresh_url, "DELETE FROM berth_meta")
     assert schema.check(db) == ["the database has no identity"]
-    actions = [fault.action for fault in schema.iter_repaired(db, schema.Owner())]
+    actions = [fault.action for fault in iter_repaired(db, Owner())]
     assert actions == ["give the database a new identity"] and schema.check(db) == []
 
 
@@ -138,7 +141,7 @@ def test_a_deep_tree_is_no_fault(db: Database, fresh_url: str) -> None:
     uuids = [add_provider(db, number, parent=number - 1 or None) for number in range(1, 13)]
     assert schema.check(db) == []
     run(fresh_url, "UPDATE resource_providers SET root_provider_id = NULL")
-    assert len([*schema.iter_repaired(db, schema.Owner())]) == 12
+    assert len([*iter_repaired(db, Owner())]) == 12
     assert run(
         fresh_url,
         "SELECT DISTINCT root.uuid FROM resource_providers rp "
@@ -150,11 +153,11 @@ def test_a_deep_tree_is_no_fault(db: Database, fresh_url: str) -> None:
 def test_everything_at_once_is_found_and_repaired(sound: Database, database_url: str) -> None:
     """A dry run announces what the repair does, and the rest is what it announced to leave."""
     damage(database_url, *CASES.values())
-    schema.count_on(sound)  # the damage adds rows with numbers of its own
+    count_on(sound)  # the damage adds rows with numbers of its own
     expected = {fault for case in CASES.values() for fault in case.faults}
-    dry_run = [(fault.sentence, fault.action) for fault in schema.iter_faults(sound)]
+    dry_run = [(fault.sentence, fault.action) for fault in iter_faults(sound)]
     assert sorted(dry_run, key=str) == sorted(expected, key=str)
-    repaired = list(schema.iter_repaired(sound, schema.Owner()))
+    repaired = list(iter_repaired(sound, Owner()))
     # A server gives rows in any order.
     assert {(fault.sentence, fault.action) for fault in repaired} == expected
     assert len(repaired) == len(expected)
@@ -172,7 +175,7 @@ def test_a_live_index_follows_a_repair(sound: Database, database_url: str) -> No
     other = opened_at(database_url)
     live = Index(other)
     live.snapshot()
-    assert all(fault.action for fault in schema.iter_repaired(sound, schema.Owner()))
+    assert all(fault.action for fault in iter_repaired(sound, Owner()))
     assert checked(live) == []
     other.dispose()
 
@@ -199,9 +202,9 @@ def test_a_sum_that_is_put_right_says_no_more_of_others_than_before(
     uuid = add_provider(sound, 50, VCPU=8)
     ((number,),) = run(database_url, f"SELECT id FROM resource_providers WHERE uuid = '{uuid}'")
     run(database_url, *(statement.format(id=number) for statement in statements))
-    dry_run = [fault.sentence for fault in schema.iter_faults(sound)]
+    dry_run = [fault.sentence for fault in iter_faults(sound)]
     assert len(dry_run) == faults
-    repaired = schema.iter_repaired(sound, schema.Owner())
+    repaired = iter_repaired(sound, Owner())
     assert [fault.sentence for fault in repaired] == dry_run
     assert schema.check(sound) == []
 
@@ -215,6 +218,6 @@ def test_a_record_that_a_failed_claim_of_the_original_left_is_a_fault(sound: Dat
     at_0 = f"UPDATE consumers SET generation = 0 WHERE uuid = '{consumer(99)}'"
     damage(str(sound.engine.url), case, Damage((at_0,), ()))
     assert schema.check(sound) == [sentence for sentence, _ in case.faults]
-    assert [fault.action for fault in schema.iter_repaired(sound, schema.Owner())]
+    assert [fault.action for fault in iter_repaired(sound, Owner())]
     claim(sound, holding(99, {50: {"VCPU": 2}}, seen=None))
     assert schema.check(sound) == []

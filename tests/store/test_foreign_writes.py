@@ -21,6 +21,7 @@ from berth.store.inventories import delete_inventory, replace_inventories
 from berth.store.providers import delete_provider
 from berth.store.reshape import ReshapedInventories, reshape
 from berth.store.traits import replace_provider_traits
+from berth.store.usage_counts import recount_usages
 from berth.store.usages import project_usages
 from berth.upkeep import schema
 from tests.index.checking import checked
@@ -293,7 +294,7 @@ def test_a_start_takes_over_what_was_written_before_it(
     add_provider(db, 2, VCPU=8)
     claim(db, holding(1, {1: {"VCPU": 1}}))
     run(fresh_url, *claimed(2, 1, 2), moved(2, by=3))
-    assert schema.recount_usages(db) == 1
+    assert recount_usages(db) == 1
     assert faults_after_a_read(db) == []
     claim(db, holding(3, {1: {"VCPU": 1}, 2: {"VCPU": 1}}))
     assert watched.found == 0

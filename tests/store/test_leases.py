@@ -31,6 +31,7 @@ from berth.store.leases import (
 )
 from berth.upkeep import schema
 from berth.upkeep.integrity import iter_repaired
+from berth.upkeep.integrity.consumers import Owner
 from tests.servers.statements import run
 from tests.store.fleet import add_provider, claim, consumer, holding, used
 from tests.store.statements import counted_statements
@@ -260,7 +261,7 @@ def test_another_program_ends_a_lease_too(fleet: Database, clock: Clock, fresh_u
     assert told == [expected.format(consumer(number)) for number in (1, 2)]
     clock.pass_(60)
     assert (swept(fleet), rows(fleet)) == ([], 1)
-    list(iter_repaired(fleet, schema.Owner("nobody", "nobody")))
+    list(iter_repaired(fleet, Owner("nobody", "nobody")))
     assert (rows(fleet), used(fleet, 1)) == (0, [2]) and schema.check(fleet) == []
 
 

@@ -14,6 +14,7 @@ from berth.store.aggregates import replace_aggregates
 from berth.store.engine.database import Database
 from berth.store.resource_classes import ensure_resource_class
 from berth.upkeep import schema
+from berth.upkeep.left_state import leave, was_written
 from tests.servers.statements import run
 from tests.store.fleet import add_provider, aggregate, claim, holding, provider
 
@@ -45,7 +46,7 @@ def left(db: Database) -> Database:
         add_provider(db, number, parent=1)
     replace_aggregates(db, provider(1), [aggregate(1)], UNSET)
     ensure_resource_class(db, "CUSTOM_A")
-    schema.leave(db)
+    leave(db)
     return db
 
 
@@ -58,24 +59,24 @@ def test_another_program_has_written(left: Database, fresh_url: str) -> None:
     """So the database gets a new identity, each time anew. Whoever upgrades it again need not read
     the fleet again."""
     for act, statement in SILENT.items():
-        assert schema.was_written(left) is False
+        assert was_written(left) is False
         before = revision(left)
         run(fresh_url, statement)
-        assert schema.was_written(left) is True, act
+        assert was_written(left) is True, act
         assert len(schema.upgrade(left)) == 1
         after = revision(left)
         assert after.partition(".")[2][:8] != before.partition(".")[2][:8]
-        schema.leave(left)
+        leave(left)
         assert (schema.upgrade(left), revision(left)) == ([], after)
 
 
 def test_each_stop_counts(left: Database, fresh_url: str) -> None:
     """Not only the first one."""
     add_provider(left, 4)
-    schema.leave(left)
-    assert schema.was_written(left) is False
+    leave(left)
+    assert was_written(left) is False
     run(fresh_url, SILENT["renames a provider"])
-    assert schema.was_written(left) is True
+    assert was_written(left) is True
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_what_berth_writes_later_hides_it(
     act(left)
     before = revision(left)
     run(fresh_url, SILENT["renames a provider"])
-    assert schema.was_written(left) is None
+    assert was_written(left) is None
     assert (schema.upgrade(left), revision(left)) == ([], before)
     assert len(schema.upgrade(left, is_cautious=True)) == 1
     assert revision(left) != before
@@ -99,5 +100,5 @@ def test_a_database_that_has_never_given_out_a_revision(left: Database, fresh_ur
     """That of OpenStack Placement gets its first identity with berth's tables."""
     schema.release(left, force=True)
     run(fresh_url, SILENT["creates a trait"])
-    assert schema.was_written(left) is False
+    assert was_written(left) is False
     assert schema.upgrade(left, is_cautious=True) == []

@@ -23,6 +23,7 @@ from berth.store.engine.transaction import Tx
 from berth.store.usages import (
     TypeUsages,
     WrongCounter,
+    is_marked,
     project_usages_by_type,
     recount_project_usages,
 )
@@ -294,7 +295,7 @@ def test_a_mark_makes_the_next_reader_recount(damaged: Database, fresh_url: str)
         tx.touched.add(1)
 
     damaged.write(unit)
-    assert schema.is_marked(damaged)
+    assert is_marked(damaged)
     assert usage(damaged) == (1, 2)
-    assert not schema.is_marked(damaged)
+    assert not is_marked(damaged)
     assert schema.check(damaged) == []

@@ -33,8 +33,18 @@ from berth.store.providers import get_provider
 from berth.store.resource_classes import list_resource_classes
 from berth.store.traits import list_traits
 from berth.store.usages import project_usages
-from berth.store.versions import BERTH_HEAD, BERTH_REVISIONS, PLACEMENT_REVISIONS, Versions
+from berth.store.versions import (
+    BERTH_HEAD,
+    BERTH_REVISIONS,
+    PLACEMENT_REVISIONS,
+    Versions,
+    current_version,
+    is_current,
+    is_empty,
+    why_not_current,
+)
 from berth.upkeep import schema
+from berth.upkeep.integrity.consumers import Owner
 from tests.fresh import opened_at
 from tests.servers.statements import run
 from tests.store.fleet import add_provider, claim, consumer, holding, provider, used
@@ -78,9 +88,9 @@ def change(db: Database, *statements: str) -> None:
     run(db.engine.url.render_as_string(hide_password=False), *statements)
 
 
-def upgraded(db: Database, owner: schema.Owner | None = None) -> list[str]:
+def upgraded(db: Database, owner: Owner | None = None) -> list[str]:
     """What an upgrade changed, but for PostgreSQL's sequences: the rows here have numbers."""
-    done = schema.upgrade(db, owner=owner or schema.Owner())
+    done = schema.upgrade(db, owner=owner or Owner())
     return [sentence for sentence in done if not sentence.startswith("the sequence of ")]
 
 
@@ -108,13 +118,13 @@ OLD_ROWS = (
 
 def test_an_empty_database_is_prepared(bare: Database) -> None:
     """Preparing it again changes nothing."""
-    assert schema.is_empty(bare) and not schema.is_current(bare)
-    assert schema.current_version(bare) == "None"
+    assert is_empty(bare) and not is_current(bare)
+    assert current_version(bare) == "None"
     schema.upgrade(bare)
     schema.upgrade(bare)
     schema.sync_standard_names(bare)
-    assert schema.is_current(bare) and not schema.is_empty(bare)
-    assert schema.current_version(bare) == f"a082b8bb98d0 (berth: {BERTH_HEAD})"
+    assert is_current(bare) and not is_empty(bare)
+    assert current_version(bare) == f"a082b8bb98d0 (berth: {BERTH_HEAD})"
     assert schema.check(bare) == []
     assert differences(bare) == []
 
@@ -180,10 +190,10 @@ def test_a_database_of_the_original_is_adopted(bare: Database, revision: str) ->
     if revision in PLACEMENT_REVISIONS[:2]:
         change(bare, f"DELETE FROM consumers WHERE uuid = '{consumer(102)}'")
         done = ["consumers without a record that were given one: 1"]
-    assert not schema.is_current(bare)
+    assert not is_current(bare)
     assert upgraded(bare) == done
     schema.sync_standard_names(bare)
-    assert schema.is_current(bare) and schema.check(bare) == []
+    assert is_current(bare) and schema.check(bare) == []
     assert used(bare, 5) == [7]
     claim(bare, holding(1, {5: {"VCPU": 1}}))
 
@@ -203,7 +213,7 @@ def test_an_upgrade_counts_sums_that_are_there_already(bare: Database) -> None:
             "DELETE FROM berth_usages WHERE used = 2",
         )
         schema.upgrade(bare)
-        assert schema.is_current(bare) and schema.check(bare) == [], revision
+        assert is_current(bare) and schema.check(bare) == [], revision
         assert used(bare, 1, 2, 3) == [1, 2, 3], revision
     assert upgraded(bare) == []
 
@@ -220,7 +230,7 @@ def test_what_old_databases_lack_is_written_down(bare: Database) -> None:
         "UPDATE resource_providers SET root_provider_id = NULL WHERE id = 5",
         f"DELETE FROM consumers WHERE uuid = '{consumer(102)}'",
     )
-    assert upgraded(bare, owner=schema.Owner("someone", "somebody")) == [
+    assert upgraded(bare, owner=Owner("someone", "somebody")) == [
         "3 resource providers without a root were given theirs",
         "consumers without a record that were given one: 1",
     ]
@@ -239,7 +249,7 @@ def test_roots_that_nothing_tells_stop_an_upgrade(bare: Database) -> None:
     )
     with pytest.raises(SchemaError, match="1 resource providers have no root_provider_id"):
         schema.upgrade(bare)
-    assert schema.current_version(bare) == PLACEMENT_REVISIONS[0]
+    assert current_version(bare) == PLACEMENT_REVISIONS[0]
 
 
 def test_tables_that_nobody_knows(bare: Database) -> None:
@@ -274,7 +284,7 @@ def test_several_processes_may_prepare_one_database(database_url: str) -> None:
     def prepare(db: Database) -> bool:
         schema.upgrade(db)
         schema.sync_standard_names(db)
-        return schema.is_current(db)
+        return is_current(db)
 
     processes = [opened_at(database_url) for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
@@ -326,7 +336,7 @@ def test_an_upgrade_that_was_cut_at_any_statement_goes_on(
             break
     assert not cut, "it comes no further"
     assert cuts > 3
-    assert schema.is_current(bare) and schema.check(bare) == []
+    assert is_current(bare) and schema.check(bare) == []
     assert differences(bare) == []
 
 
@@ -352,7 +362,7 @@ def test_a_database_is_handed_back(bare: Database) -> None:
     change(bare, "UPDATE berth_writer SET updated_at = '2026-01-01 00:00:00'")
     assert {*schema.release(bare)} == {name for name in before if name.startswith("berth_")}
     assert tables(bare) == [name for name in before if not name.startswith("berth_")]
-    assert schema.current_version(bare) == PLACEMENT_REVISIONS[-1]
+    assert current_version(bare) == PLACEMENT_REVISIONS[-1]
     assert schema.release(bare) == []
     schema.upgrade(bare)
     assert schema.check(bare) == []
@@ -372,7 +382,7 @@ def test_a_database_is_handed_back(bare: Database) -> None:
 )
 def test_why_a_schema_is_not_served(versions: Versions, words: str) -> None:
     """Each state has its own next step."""
-    assert re.search(words, schema.why_not_current(versions))
+    assert re.search(words, why_not_current(versions))
 
 
 def dated(db: Database, table: str, where: str, column: str, seconds: int) -> None:

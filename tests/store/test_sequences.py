@@ -10,6 +10,9 @@ import pytest
 from berth.store.engine.database import Database
 from berth.store.traits import create_trait
 from berth.upkeep import schema
+from berth.upkeep.integrity import iter_repaired
+from berth.upkeep.integrity.consumers import Owner
+from berth.upkeep.integrity.storage import count_on, tables_behind
 from tests.servers.statements import run
 from tests.store.fleet import add_provider, claim, holding
 
@@ -26,14 +29,14 @@ def put_back(url: str) -> None:
 
 def test_a_sound_database_has_none(sound: Database) -> None:
     """Neither before nor after rows are added."""
-    assert schema.tables_behind(sound) == []
+    assert tables_behind(sound) == []
 
 
 @pytest.mark.parametrize(
     "cure",
     [
-        lambda db: list(schema.iter_repaired(db, schema.Owner())),
-        schema.count_on,
+        lambda db: list(iter_repaired(db, Owner())),
+        count_on,
         schema.upgrade,
     ],
     ids=["db check --repair", "a start", "db upgrade"],
@@ -44,7 +47,7 @@ def test_each_cure_counts_on(
     """`berth status` and `berth db check` name the tables; then new rows get numbers of their
     own."""
     put_back(database_url)
-    behind = schema.tables_behind(sound)
+    behind = tables_behind(sound)
     assert {"resource_providers", "consumers", "allocations", "projects"} <= set(behind)
     sentences = "\n".join(schema.check(sound))
     assert all(f"the sequence of {table} would number a new row 1" in sentences for table in behind)

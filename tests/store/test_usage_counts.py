@@ -10,6 +10,7 @@ import pytest
 from berth.store import usage_counts
 from berth.store.engine.database import Database
 from berth.store.engine.transaction import Tx
+from berth.store.usage_counts import recount_usages
 from berth.upkeep import schema
 from tests.fresh import opened_at
 from tests.servers.statements import run
@@ -23,10 +24,10 @@ pytestmark = pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_wrong_sums_are_counted_again(sound: Database, database_url: str) -> None:
     """A wrong, a missing and a surplus usage; if all are right, nothing is written."""
     damage(database_url, CASES["sums of usage"])
-    assert schema.recount_usages(sound) == 3
+    assert recount_usages(sound) == 3
     assert schema.check(sound) == []
     assert provider_usages(sound, provider(12)).usages == {"VCPU": 2, "DISK_GB": 0}
-    assert schema.recount_usages(sound) == 0
+    assert recount_usages(sound) == 0
 
 
 def test_parts_together_are_everything(sound: Database, database_url: str) -> None:
@@ -34,7 +35,7 @@ def test_parts_together_are_everything(sound: Database, database_url: str) -> No
     run(database_url, "UPDATE berth_usages SET used = 7 WHERE resource_class_id = 0")
     heard: list[tuple[int, int]] = []
     with patch.object(usage_counts, "_LAST_OF_PART", usage_counts.last_of_part(3)):
-        wrong = schema.recount_usages(sound, lambda _what, done, total: heard.append((done, total)))
+        wrong = recount_usages(sound, lambda _what, done, total: heard.append((done, total)))
     assert wrong == 12
     assert schema.check(sound) == []
     assert heard[0] == (0, 24) and heard[-1] == (24, 24)
@@ -56,7 +57,7 @@ def test_a_claim_in_between_is_not_lost(sound: Database, database_url: str) -> N
     if sound.dialect.is_embedded:  # a transaction locks out all other writers
         claim(other, claims.pop())
     with patch.object(usage_counts, "_write", claim_then_write):
-        schema.recount_usages(sound)
+        recount_usages(sound)
     assert provider_usages(sound, provider(12)).usages["VCPU"] == 3
     assert schema.check(sound) == []
     other.dispose()

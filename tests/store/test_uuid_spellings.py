@@ -10,6 +10,8 @@ import pytest
 from berth.index import Index
 from berth.store.engine.database import Database
 from berth.upkeep import schema
+from berth.upkeep.integrity import iter_faults, iter_repaired
+from berth.upkeep.integrity.consumers import Owner
 from tests.fresh import opened_at
 from tests.index.checking import checked
 from tests.servers.statements import run
@@ -27,7 +29,7 @@ SPELLINGS = {
 
 CURES: dict[str, Callable[[Database], object]] = {
     "db upgrade": schema.upgrade,
-    "db check --repair": lambda db: list(schema.iter_repaired(db, schema.Owner())),
+    "db check --repair": lambda db: list(iter_repaired(db, Owner())),
 }
 
 #: A provider with a consumer of the same number: see `damage.fleet`.
@@ -59,9 +61,7 @@ def test_every_spelling_is_found_and_rewritten(
     other = opened_at(database_url)
     for spelling in SPELLINGS:
         respell(database_url, spelling)
-        sentences = (
-            fault for fault in schema.iter_faults(sound) if "which no lookup" in fault.sentence
-        )
+        sentences = (fault for fault in iter_faults(sound) if "which no lookup" in fault.sentence)
         (of_provider, of_consumer) = (fault.action for fault in sentences)
         assert of_provider == f"store provider number {_NUMBER} as {provider(_NUMBER)}"
         assert str(of_consumer).endswith(f" as {consumer(_NUMBER)}")
@@ -92,7 +92,7 @@ def test_two_rows_with_one_uuid_are_left_alone(
     if spelling is not None:
         respell(database_url, spelling)
     schema.upgrade(sound)
-    (fault,) = schema.iter_repaired(sound, schema.Owner())
+    (fault,) = iter_repaired(sound, Owner())
     assert f"is stored as {upper}, which no lookup finds" in fault.sentence
     assert fault.action is None
     assert f"another consumer is stored as {consumer(_NUMBER)}" in fault.advice

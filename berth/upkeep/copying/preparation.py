@@ -44,7 +44,7 @@ from berth.store.engine.tables import (
     traits,
 )
 from berth.store.engine.transaction import Tx
-from berth.store.versions import BERTH_REVISIONS, PLACEMENT_HEAD
+from berth.store.versions import BERTH_REVISIONS, PLACEMENT_HEAD, is_current, versions_of
 from berth.upkeep import schema
 from berth.upkeep.copying import marker
 from berth.upkeep.copying.marker import Marker, find_marker
@@ -83,7 +83,7 @@ def prepared(source: Database, target: Database, *, force: bool, chunk_rows: int
     if marks is None:
         return _begun(source, target, chunk_rows)
     _check_begun(marks, source, target)
-    return None if schema.is_current(target) else marks
+    return None if is_current(target) else marks
 
 
 def clock_of(db: Database) -> str:
@@ -108,7 +108,7 @@ def check_unchanged(source: Database, clock: str) -> None:
 
 
 def _check_source(source: Database, *, force: bool) -> None:
-    version = schema.versions_of(source)
+    version = versions_of(source)
     if find_marker(source) is not None:
         raise CopyRefused(f"{name_of(source)} is itself an unfinished copy: finish that copy first")
     if version.placement != PLACEMENT_HEAD or version.berth not in (None, *BERTH_REVISIONS):
