@@ -9,7 +9,6 @@ import atexit
 import gc
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 
 import click
@@ -113,7 +112,9 @@ def main(args: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(ExitCode.OUTPUT_CLOSED)
     except Exception as error:  # noqa: BLE001 - the outermost edge
-        # Deferred: only failures need it.
+        # Deferred: only failures need them.
+        import traceback
+
         from berth.cli.failure import failure_for
 
         if debug:

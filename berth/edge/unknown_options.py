@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from oslo_config import cfg
-from oslo_middleware import opts as middleware_opts
 
 from berth.config import configuration_files
 from berth.config.options import KEYSTONE_GROUP, register_known_opts
@@ -39,7 +38,9 @@ _IGNORED: Final[Mapping[str, tuple[str, ...]]] = {
         *("db_retry_interval", "idle_timeout", "min_pool_size", "mysql_enable_ndb"),
         *("mysql_wsrep_sync_wait", "use_db_reconnect"),
     ),
-    "oslo_middleware": ("secure_proxy_ssl_header",),
+    "oslo_middleware": (
+        *("http_basic_auth_user_file", "max_request_body_size", "secure_proxy_ssl_header"),
+    ),
 }
 
 #: The form of a variable that oslo.config reads: OS_<GROUP>__<OPTION>.
@@ -93,9 +94,7 @@ def without_keystone(conf: cfg.ConfigOpts) -> Iterator[str]:
 
 def _recognised(conf: cfg.ConfigOpts) -> _Names:
     names: dict[str, set[str]] = defaultdict(set)
-    options = [(group, option) for (group, _), option in register_known_opts(conf).items()]
-    options += [(group, each) for group, opts in middleware_opts.list_opts() for each in opts]
-    for group, option in options:
+    for (group, _), option in register_known_opts(conf).items():
         names[group] |= {option.dest, option.name.replace("-", "_")}
         for deprecated in option.deprecated_opts:
             name = deprecated.name or option.dest
