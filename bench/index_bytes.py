@@ -13,7 +13,6 @@ from __future__ import annotations
 import sys
 import tracemalloc
 from collections import Counter
-from dataclasses import fields
 from uuid import UUID
 
 from berth.index.block import ARRAYS, Block
@@ -59,10 +58,10 @@ def bytes_of(snapshot: Snapshot) -> Counter[str]:
     """The bytes of the blocks, by field."""
     sizes: Counter[str] = Counter()
     for _, block in snapshot.occupied():
-        for field in fields(Block):
-            size = getattr(getattr(block, field.name), "nbytes", None)
+        for name in Block.__struct_fields__:
+            size = getattr(getattr(block, name), "nbytes", None)
             if size is not None:
-                sizes[field.name] += size
+                sizes[name] += size
         for columns in block.columns.values():
             for name in ARRAYS:
                 sizes[f"{name} of three classes"] += getattr(columns, name).nbytes

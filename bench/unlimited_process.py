@@ -17,11 +17,12 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
+
+from msgspec.structs import replace
 
 from berth.api.placement.allocation_candidates import FORMS
 from berth.api.placement.candidates_query import decode

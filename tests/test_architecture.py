@@ -68,7 +68,7 @@ BELONGS_TO: dict[str, set[str]] = {
     "sqlite3": {"store"},
     "jsonschema": {"api"},
     "fastjsonschema": {"api"},
-    "msgspec": {"model", "api", "edge", "candidates", "hosts", "index"},
+    "msgspec": {"model", "api", "edge", "candidates", "hosts", "index", "store"},
     "numpy": {"candidates", "index", "upkeep"},
     "pynvml": {"hosts"},
     "bcrypt": {"edge"},

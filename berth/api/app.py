@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Final
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-# Importing jsonschema takes 0.1 s: do it when a worker starts, not in its first refusal.
-import jsonschema  # noqa: F401
+from msgspec.structs import replace
 
 from berth.api import audit, errors, media_types
 from berth.api.answers import STATUS_LINES, send

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from berth.api.errors import Refused
 from berth.api.operation import Operation, is_parameter
@@ -32,8 +34,7 @@ TRAIL: Final = "berth.audit"
 _NOUNS: Final = {"resource_providers": "provider", "trees": "provider", "consumers": "consumer"}
 
 
-@dataclass(slots=True)
-class Trail:
+class Trail(Struct):
     """What one request is about, beside the record of what it writes."""
 
     operation: str

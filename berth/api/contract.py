@@ -8,9 +8,11 @@ follow them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct, field
 
 from berth.api.media_types import JSON
 from berth.api.microversion import MINOR_MAX, ByMicroversion
@@ -37,8 +39,7 @@ def always(value: Any) -> ByMicroversion[Any]:
     return ByMicroversion({0: value})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
+class Parameter(Struct, frozen=True, kw_only=True):
     """A query parameter."""
 
     name: str
@@ -94,16 +95,14 @@ class Query:
         return Schema(definition, subject=QUERY)
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(Struct, frozen=True):
     """The JSON body of a request, with an example of the newest form."""
 
     schema: ByMicroversion[Schema]
     example: ByMicroversion[Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Component:
+class Component(Struct, frozen=True, eq=False):
     """A named response schema, for each microversion from its first one on."""
 
     name: str
@@ -186,8 +185,7 @@ CREATED_OR_THERE = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Contract:
+class Contract(Struct, frozen=True, kw_only=True, eq=False):
     """What a handler takes and answers; it decorates the handler."""
 
     summary: str

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from html import escape
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec import Struct, field
 
 from berth.api import media_types
 from berth.api.environ import CONTEXT, MATCH
@@ -60,8 +60,7 @@ NOTHING_FOR_HEAD = ("text/html; charset=UTF-8", b"")
 MICROVERSION = "berth.microversion"
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorCodes:
+class ErrorCodes(Struct, frozen=True):
     """The error codes of one namespace of the API, and what else its error objects have."""
 
     #: The first microversion in which errors have a code.

@@ -10,7 +10,8 @@ Source: spec/rest-api.md 4.1 and spec/allocation-candidates.md 2.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from berth.api.contract import Parameter, always
 from berth.api.errors import Refused
@@ -87,8 +88,7 @@ IN_TREE = Parameter(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TraitCondition:
+class TraitCondition(Struct, frozen=True):
     """Required sets of traits, ANDed (any one of a set will do), and forbidden traits.
 
     A set appears as often as it was requested.
@@ -98,8 +98,7 @@ class TraitCondition:
     forbidden: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class MembershipCondition:
+class MembershipCondition(Struct, frozen=True):
     """Required sets of aggregates, ANDed (any one of a set will do), and forbidden ones."""
 
     member_of: tuple[frozenset[AggregateUUID], ...]

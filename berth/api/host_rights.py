@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from berth.api.paths import consumer_uuid, provider_uuid
@@ -36,8 +36,7 @@ from berth.store.engine.database import Database
 Check = Callable[..., None]
 
 
-@dataclass(frozen=True, slots=True)
-class HostRights:
+class HostRights(Struct, frozen=True):
     """The rights of a caller that is bound to a host."""
 
     host: str

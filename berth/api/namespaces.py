@@ -8,9 +8,10 @@ Completing a rule's name imports this module, so it does not import oslo.policy.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
+
+from msgspec import Struct
 
 from berth.api.berth_v1 import codes
 from berth.api.berth_v1 import routes as berth
@@ -49,8 +50,7 @@ METRICS_PATH: Final = "/metrics"
 _VERBS: Final = ("manage", "list", "create", "show", "update", "delete")
 
 
-@dataclass(frozen=True, slots=True)
-class Guarding:
+class Guarding(Struct, frozen=True):
     """A rule, and the requests that it guards."""
 
     rule: Rule

@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Final, cast
 
+from msgspec import Struct
+
 from berth.api.contract import Contract, Handler, Query, contract_of
 from berth.api.errors import PLACEMENT_CODES, ErrorCodes
 from berth.api.microversion import MINOR_MAX
@@ -31,8 +33,7 @@ def is_parameter(segment: str) -> bool:
     return segment.startswith("{")
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """A policy rule: who may call an operation."""
 
     name: str
@@ -50,8 +51,7 @@ def for_agents(name: str, description: str) -> Rule:
     return Rule(name, "rule:admin_or_service_api or rule:agent_api", description)
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """A path parameter: a name in braces."""
 
     means: str
@@ -116,8 +116,7 @@ class Operation:
         return contract_of(self.find_handler())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Namespace:
+class Namespace(Struct, frozen=True, kw_only=True, eq=False):
     """A separate API: everything below one path prefix.
 
     It has its own document and error codes. Every namespace negotiates the microversion.
@@ -134,7 +133,7 @@ class Namespace:
     #: The version, if the microversion does not distinguish operations and responses.
     version: str | None = None
     #: Headers of all responses.
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
     #: `module:class` in `berth.api`. An object of it is made from a `Query`, and reads the query of
     #: each request into `Call.query`; "" if the handlers read queries themselves.
     query_reader: str = ""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from random import Random
 from threading import BoundedSemaphore
 from time import monotonic, thread_time
@@ -19,6 +18,7 @@ from typing import Final, NoReturn, Protocol
 from urllib.parse import quote
 from wsgiref.types import WSGIEnvironment
 
+from msgspec import Struct, field
 from oslo_context.context import RequestContext
 
 from berth.api.environ import ARRIVED, CLIENT_GONE, CONTEXT, PLACE, WORKED_LONG
@@ -108,8 +108,7 @@ class EmptyAnswers(Protocol):
         """Explain later why a request got no candidates; returns at once and never fails."""
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
+class Services(Struct, frozen=True):
     """The layers below, and the few options that handlers pass to them."""
 
     settings: Settings

@@ -15,8 +15,9 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from berth.api.errors import overloaded
 from berth.candidates.place import SharedPools
@@ -28,8 +29,7 @@ from berth.model.ids import ClassId, ProviderId
 Taken = Mapping[tuple[ProviderId, ClassId], int]
 
 
-@dataclass(slots=True, eq=False)
-class Claiming:
+class Claiming(Struct, eq=False):
     """A placement that was chosen.
 
     Attributes:

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from berth.candidates.assign import assign_groups, first, one_of_each
 from berth.candidates.batch import Batch, Duplicates

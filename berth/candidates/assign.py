@@ -16,12 +16,12 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice, product
 from math import prod
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
+from msgspec import Struct
 
 from berth.candidates.batch import Batch, Duplicates
 from berth.candidates.conditions import Rows
@@ -241,8 +241,7 @@ class _Enumerator(Protocol):
         """One of each tree; what finds the others is added to `later`."""
 
 
-@dataclass(slots=True, eq=False)
-class _Enumerators:
+class _Enumerators(Struct, eq=False):
     """The enumerators of one search."""
 
     snapshot: Snapshot
@@ -274,8 +273,7 @@ class _Enumerators:
         )
 
 
-@dataclass(slots=True, eq=False)
-class _Tried:
+class _Tried(Struct, eq=False):
     """Tries assignments in all trees at once."""
 
     enumerators: _Enumerators
@@ -301,8 +299,7 @@ class _Tried:
         return _one_of_each(self.all(), len(self.trees.rows), later)
 
 
-@dataclass(slots=True, eq=False)
-class _Walked:
+class _Walked(Struct, eq=False):
     """Walks over groups of trees with the same options."""
 
     enumerators: _Enumerators

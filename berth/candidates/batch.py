@@ -10,11 +10,11 @@ Source: spec/beyond.md 2.6 and 2.7.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from berth.candidates.conditions import Rows
@@ -46,8 +46,7 @@ class SplitAmount(NamedTuple):
     amounts: Ints
 
 
-@dataclass(slots=True, eq=False)
-class Batch:
+class Batch(Struct, eq=False):
     """Candidates that differ only in their hosts.
 
     Attributes:
@@ -60,7 +59,7 @@ class Batch:
     choices: tuple[int, ...]
     positions: Rows
     parts: tuple[SplitAmount, ...] = ()
-    _rows: Rows | None = field(default=None, init=False)
+    _rows: Rows | None = None
 
     @property
     def size(self) -> int:

@@ -8,10 +8,10 @@ most conditions hold for all rows, and nothing is computed for them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from berth.index.block import Columns, Ints
@@ -52,8 +52,7 @@ def take_rows(rows: Rows, masks: Masks) -> dict[int, dict[int, Mask | None]]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class TraitTest:
+class TraitTest(Struct, frozen=True):
     """Conditions on a set of traits: one of each required set, none of the forbidden."""
 
     required: tuple[frozenset[TraitId], ...] = ()
@@ -71,8 +70,7 @@ class TraitTest:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class MembershipTest:
+class MembershipTest(Struct, frozen=True):
     """Conditions on aggregates as tables over ids of `AggregateSets`; None stands for no
     condition."""
 
@@ -150,8 +148,7 @@ class Subtrees:
         return mask
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(Struct, frozen=True):
     """Where the provider of a demand must be; None stands for no condition.
 
     Attributes:

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from berth.candidates.conditions import ANYWHERE, Masks, Rows, all_of, any_of, fits, take_rows
 from berth.candidates.plan import Plan
@@ -55,8 +55,7 @@ Span = tuple[int, Block, int, int]
 Options = dict[int, dict[int, Mask | None]]
 
 
-@dataclass(slots=True, eq=False)
-class Window:
+class Window(Struct, eq=False):
     """Some consecutive rows of a block, and the conditions that the stages apply to them.
 
     Attributes:
@@ -70,7 +69,7 @@ class Window:
     plan: Plan
     budget: Budget
     among: Mask | None
-    _options: Options | None = field(default=None, init=False)
+    _options: Options | None = None
 
     @property
     def size(self) -> int:

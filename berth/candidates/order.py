@@ -11,10 +11,10 @@ Source: spec/beyond.md 2.7.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
 
 from berth.candidates.batch import Batch, Given, Hosts, of_hosts, random_of, serving_each
 from berth.candidates.capacity.preserving import Preserving
@@ -163,8 +163,7 @@ class Preference(NamedTuple):
     membership: MembershipTest
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(Struct, frozen=True):
     """What comes first.
 
     Attributes:

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
+
+from msgspec import Struct
 
 from berth.candidates.conditions import MembershipTest, Places, Subtrees, TraitTest
 from berth.index.block import Block
@@ -19,8 +20,7 @@ PLAN_BYTES: Final = 4096
 DEMAND_BYTES: Final = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
+class Demand(Struct, frozen=True):
     """One choice of a provider.
 
     Attributes:
@@ -55,8 +55,7 @@ class Demand:
         return self.membership.mask(block.aggregate_sets[node, rows], spanning)
 
 
-@dataclass(frozen=True)
-class PlannedRelation:
+class PlannedRelation(Struct, frozen=True, dict=True):
     """Groups whose providers are together or apart (spec/beyond.md 2.4).
 
     Attributes:
@@ -81,8 +80,7 @@ class PlannedRelation:
         return tuple(each for group in self.groups if number not in group for each in group)
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """Structural rules over some demands, by their numbers (`berth.candidates.structural_rules`).
 
     Attributes:
@@ -111,8 +109,7 @@ class Rules:
         return ruled.union(self.unsuffixed if self.union_traits.required else ())
 
 
-@dataclass(frozen=True, slots=True)
-class DemandClasses:
+class DemandClasses(Struct, frozen=True):
     """Demands with the same query, subtrees and relations form one class; classes are numbered.
 
     Attributes:
@@ -198,8 +195,7 @@ def _naming(count: int, several: Sequence[Sequence[int]]) -> list[list[int]]:
     return naming
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedSplit:
+class PlannedSplit(Struct, frozen=True):
     """An amount that may come from several providers (spec/beyond.md 2.5).
 
     Attributes:
@@ -217,8 +213,7 @@ class PlannedSplit:
     parts: int
 
 
-@dataclass(frozen=True, eq=False)
-class Plan:
+class Plan(Struct, frozen=True, eq=False, dict=True):
     """Everything that the search needs to know of a request; compared by identity.
 
     Attributes:

@@ -11,10 +11,11 @@ Source: spec/beyond.md 2.2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import Final, Literal, NamedTuple
+
+from msgspec import Struct
 
 GenerationStrategy = Literal["depth-first", "breadth-first"]
 
@@ -34,8 +35,7 @@ class Item(NamedTuple):
     is_negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(Struct, frozen=True):
     """How one amount may come from several providers: in at most `parts` parts, each at least
     `min` and a multiple of `step`."""
 
@@ -113,8 +113,7 @@ class QuestionRelation(NamedTuple):
     at: str
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(Struct, frozen=True, dict=True):
     """What is wanted: a request of `/berth/v1`, or one `GET /allocation_candidates` of any
     microversion.
 
@@ -163,8 +162,7 @@ class Question:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SearchSettings:
+class SearchSettings(Struct, frozen=True):
     """The operator's settings for every search (groups `[placement]` and `[berth]` of the
     configuration)."""
 
@@ -191,8 +189,7 @@ class SearchSettings:
         return cap if limit is None else min(limit, cap)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ResponseForm:
+class ResponseForm(Struct, frozen=True, eq=False):
     """The form of the answer at a microversion; one object for each form, compared by identity."""
 
     #: Below 1.12: `allocations` is a list of objects instead of an object keyed by provider.

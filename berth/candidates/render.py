@@ -12,11 +12,11 @@ The texts consist of uuids and names in `[A-Za-z0-9_-]`, so nothing needs escapi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
 
 import numpy as np
+from msgspec import Struct, field
 
 from berth.candidates.batch import Batch
 from berth.candidates.conditions import Rows
@@ -106,8 +106,7 @@ def _mappings(plan: Plan, pattern: Pattern) -> dict[str, dict[int, None]]:
     return mappings
 
 
-@dataclass(slots=True, eq=False)
-class _Sheet:
+class _Sheet(Struct, eq=False):
     """The candidates of one pattern in one block, or some of them where there are many.
 
     Attributes:

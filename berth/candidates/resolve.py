@@ -6,9 +6,10 @@ look-up tables, and relations name demands.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from berth.candidates.conditions import ANYWHERE, MembershipTest, Places, Subtrees, TraitTest
 from berth.candidates.plan import Demand, Plan, PlannedRelation, PlannedSplit, Rules

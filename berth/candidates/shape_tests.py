@@ -11,8 +11,9 @@ are integers with a bit for each.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from berth.candidates.conditions import Masks
 from berth.candidates.plan import Demand, Plan
@@ -124,8 +125,7 @@ class UnsettledTest(NamedTuple):
     is_needed: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ShapeTests:
+class ShapeTests(Struct, frozen=True, eq=False):
     """What a plan asks of the trees of one shape.
 
     Attributes:
@@ -152,8 +152,7 @@ class ShapeTests:
 NEVER: Final = ShapeTests({}, (), (), ())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SharingScope:
+class SharingScope(Struct, frozen=True, eq=False):
     """Which queries of a plan sharing providers could serve, and what follows from that.
 
     Attributes:

@@ -12,10 +12,10 @@ size K, otherwise K + a place among the sharing providers that serve the row.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import numpy as np
+from msgspec import Struct
 
 from berth.candidates.conditions import Masks, Rows, any_of, take_rows
 from berth.candidates.plan import Demand, Plan
@@ -30,8 +30,7 @@ _ONE: Final[Ints] = np.ones(1, dtype=np.int64)
 
 
 # PERF bench, flat: not frozen, because a frozen one of many attributes takes 2 us to make.
-@dataclass(slots=True, eq=False)
-class Trees:
+class Trees(Struct, eq=False):
     """Some trees of one block that are served by sharing providers of the same structure.
 
     Attributes:
@@ -121,8 +120,7 @@ class Trees:
         return units[:, 0], units[:, 1]
 
 
-@dataclass(slots=True, eq=False)
-class FilteredTrees(Trees):
+class FilteredTrees(Trees, eq=False):
     """Trees that passed every stage: each has options for every demand, each its own.
 
     Attributes:
@@ -134,8 +132,7 @@ class FilteredTrees(Trees):
     masks: Masks
 
 
-@dataclass(slots=True, eq=False)
-class UniformTrees(Trees):
+class UniformTrees(Trees, eq=False):
     """Trees that have the same options.
 
     Attributes:

@@ -7,11 +7,11 @@ Source: spec/beyond.md 4.4.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from berth.candidates.question import Item
 from berth.candidates.references import References, UnknownName, UnknownReference, placed
@@ -39,8 +39,7 @@ class HostsAssumed(NamedTuple):
     copies: int
 
 
-@dataclass(frozen=True, slots=True)
-class WhatIf:
+class WhatIf(Struct, frozen=True):
     """What a question assumes.
 
     Attributes:
@@ -56,7 +55,7 @@ class WhatIf:
     undrain: tuple[str, ...] = ()
     drain: tuple[str, ...] = ()
     without_hosts: tuple[str, ...] = ()
-    add_hosts: tuple[HostsAssumed, ...] = field(default=())
+    add_hosts: tuple[HostsAssumed, ...] = ()
 
 
 def scenario_of(

@@ -11,7 +11,7 @@ Changes are marked: `+` is added, `-` removed, and `~` changed.
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 from rich.console import Console, Group, RenderableType
@@ -244,11 +244,12 @@ def _draw_amount(record: Mapping[str, Any]) -> str:
 
 def _fields(record: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     """The fields besides the total that differ from their defaults, by their names in a drawing."""
-    defaults = asdict(Inventory(record["total"]))
+    usual = Inventory(record["total"])
     for name, short in _FIELDS.items():
-        value = record.get(name, defaults[name])
+        default = getattr(usual, name)
+        value = record.get(name, default)
         # A max_unit that is the total limits nothing.
-        if value != defaults[name] and not (name == "max_unit" and value == record["total"]):
+        if value != default and not (name == "max_unit" and value == record["total"]):
             yield short, value
 
 

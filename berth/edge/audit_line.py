@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Final, TypeVar
 from wsgiref.types import WSGIEnvironment
 
 import msgspec
+from msgspec import structs
 
 from berth.api.audit import Trail
 from berth.api.berth_v1.trees import shown_changes
@@ -361,7 +361,7 @@ def _consumers(trail: Trail, former: Holdings) -> Iterator[dict[str, str]]:
 
 
 def _fields(inventory: Inventory | None) -> dict[str, Any] | None:
-    return None if inventory is None else asdict(inventory)
+    return None if inventory is None else structs.asdict(inventory)
 
 
 def _without_none(**members: Any) -> dict[str, Any]:

@@ -19,12 +19,12 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import accumulate
 from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.multiprocess import mark_process_dead
@@ -219,8 +219,7 @@ def _started_at(metrics: list[Metric]) -> float:
     return next(started, math.inf)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Series:
+class Series(Struct, frozen=True, eq=False):
     """One series of one metric; each series has exactly one such object."""
 
     metric: str

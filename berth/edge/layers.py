@@ -9,13 +9,13 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from random import Random
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any, Final
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
+from msgspec import Struct
 from oslo_config import cfg
 from oslo_middleware.http_proxy_to_wsgi import HTTPProxyToWSGI
 
@@ -171,8 +171,7 @@ def catch_crashes(application: WSGIApplication) -> WSGIApplication:
     return layer
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(Struct, frozen=True):
     """All of a request that oslo.middleware looks at here."""
 
     environ: WSGIEnvironment

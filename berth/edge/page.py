@@ -10,11 +10,12 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from hashlib import blake2b
 from importlib import resources
 from typing import Final
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from msgspec import Struct
 
 from berth.api import errors
 from berth.api.answers import STATUS_LINES, matches
@@ -51,8 +52,7 @@ _HEADERS: Final = {
 _NO_WEIGHT: Final = re.compile(r"q\s*=\s*0(\.0*)?")
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(Struct, frozen=True):
     content_type: str
     content: bytes
     #: The same as gzip.

@@ -8,7 +8,6 @@ Only differences from the service's tree are checked: what others have created t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import fields
 from typing import Final
 
 from berth.hosts.provider_tree import ProviderData, ProviderTree, Record
@@ -17,7 +16,7 @@ from berth.model import names
 from berth.model.ids import parse_uuid_dashed
 from berth.model.inventory import ALLOCATION_RATIO_MAX, MAX_INT
 
-_FIELDS: Final = frozenset(field.name for field in fields(model.Inventory))
+_FIELDS: Final = frozenset(model.Inventory.__struct_fields__)
 
 #: A tree as the service has it, or as it should be, by UUID.
 Tree = Mapping[str, ProviderData]

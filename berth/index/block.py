@@ -11,10 +11,11 @@ a new block, which shares with the old one all arrays that did not change.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from berth.index.records import NodeRecord
@@ -52,8 +53,7 @@ class Tree(NamedTuple):
     aggregate_set: int
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(Struct, frozen=True):
     """One resource class in a block: arrays of shape (M, R).
 
     Requirements: float64 holds every capacity exactly (a capacity is the truncated product of a
@@ -172,7 +172,7 @@ class Columns:
 
 #: The arrays among the fields of `Columns`, which come first.
 ARRAYS: Final = tuple(
-    field.name for field in fields(Columns) if field.name not in ("min_unit_max", "stepped")
+    name for name in Columns.__struct_fields__ if name not in ("min_unit_max", "stepped")
 )
 
 
@@ -183,8 +183,7 @@ def room_of(capacity: Floats, used: Floats, max_unit: SmallInts) -> SmallInts:
     return room
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class Block(Struct, frozen=True, eq=False):
     """See the module's text for K, M and R.
 
     Attributes:

@@ -10,10 +10,10 @@ Source: spec/beyond.md 2.2, 3.2, 4.4 and 7.1.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from berth.index.block import Block, SmallInts
 from berth.index.sets import Mask

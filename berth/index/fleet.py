@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, TypeVar
 
 import numpy as np
 import os_traits
+from msgspec.structs import replace
 
 from berth.index.block import ROWS_MAX, UUID_LENGTH, Block, Tree
 from berth.index.bulk import BlockBuilder

@@ -14,7 +14,8 @@ import threading
 import weakref
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from berth.index.block import ROWS_MAX
 from berth.index.faulty_rows import FaultyRow
@@ -35,8 +36,7 @@ from berth.store.index_feed import WriterHead
 from berth.store.lookups import providers_by_uuid
 
 
-@dataclass(slots=True)
-class Counts:
+class Counts(Struct):
     """What the index has done so far: for tests, and for operators."""
 
     #: Times that everything was loaded.

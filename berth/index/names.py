@@ -5,14 +5,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from berth.model.ids import AggregateId, AggregateUUID, ClassId, TraitId
 from berth.model.named import NO_RECORDS, NamedRecords
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Names:
+class Names(Struct, frozen=True, eq=False):
     """What names and ids stand for at present: resource classes and traits, both ways, aggregates,
     and named records.
 

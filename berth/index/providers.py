@@ -5,11 +5,11 @@ records that people read later.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from berth.index.block import Block
 from berth.index.shape import NodeType
@@ -24,16 +24,14 @@ _EPOCH: Final = datetime(1970, 1, 1)
 _encode: Final = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderTraits:
+class ProviderTraits(Struct, frozen=True):
     """The traits of a type of provider, as JSON, and when the newest of them was created."""
 
     names: bytes
     modified: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedProvider:
+class IndexedProvider(Struct, frozen=True):
     """A provider at its place in a snapshot. Times are naive UTC, and None if unknown."""
 
     snapshot: Snapshot

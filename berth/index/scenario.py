@@ -11,13 +11,14 @@ Source: spec/beyond.md 4.4.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final, NamedTuple
 from uuid import UUID, uuid5
 
 import msgspec
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from berth.index.block import ROWS_MAX, Block, Columns, Ints, bytes_of, no_texts, room_of
 from berth.index.draining import assuming
@@ -140,8 +141,7 @@ class AddedHosts(NamedTuple):
     copies: int
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
+class Scenario(Struct, frozen=True):
     """What is assumed, in the order in which it is applied.
 
     Attributes:

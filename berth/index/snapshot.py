@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from berth.index.block import Block
 from berth.index.maps import ABSENT, Ints, PagedMap, TextMap
@@ -47,8 +48,7 @@ def location_of(value: int) -> Location | None:
     return Location(value >> _BLOCK_SHIFT, (value >> _ROW_SHIFT) & _LOW_BITS, value & _LOW_BITS)
 
 
-@dataclass(frozen=True, slots=True)
-class Sharing:
+class Sharing(Struct, frozen=True):
     """The sharing providers, by the aggregates that they share through.
 
     Attributes:
@@ -77,8 +77,7 @@ class Sharing:
         return serving
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """The fleet at one moment.
 
     Attributes:

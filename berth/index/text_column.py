@@ -4,18 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TextColumn:
+class TextColumn(Struct, frozen=True, eq=False):
     """Texts of any length and of shape (K, R), none of which ever changes.
 
     There is no object for each, which takes more than most names do; and an array of texts of one

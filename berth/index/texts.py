@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Generic, Literal, TypeVar, cast
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from berth.index.block import UUID_LENGTH, Block, Floats
@@ -62,8 +62,7 @@ _EXACT_BELOW: Final = 2**53
 _INT32_DIGITS: Final = 9
 
 
-@dataclass(frozen=True)
-class Template(Generic[G]):
+class Template(Struct, Generic[G], frozen=True, dict=True):
     """A text that is the same in many rows but for its gaps.
 
     Attributes:

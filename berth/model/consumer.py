@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from berth.model.ids import ConsumerUUID, Generation, ProviderUUID
 from berth.model.shown import (
@@ -27,8 +26,7 @@ from berth.model.shown import (
 UNKNOWN_TYPE = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerWrite:
+class ConsumerWrite(Struct, frozen=True):
     """All allocations that a consumer gets, and its owner.
 
     `allocations`: amounts of at least 1 by resource class name by provider; empty removes all.

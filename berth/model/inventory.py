@@ -2,8 +2,9 @@
 """An inventory: the amount of a resource class that a provider has, and the amounts to claim."""
 
 import math
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 #: The largest integer in an inventory, and the default of `max_unit`.
 MAX_INT: Final = 2_147_483_647
@@ -16,8 +17,7 @@ Reason = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Inventory:
+class Inventory(Struct, frozen=True):
     """One provider's inventory of one resource class, in the class's own unit."""
 
     total: int

@@ -8,19 +8,19 @@ labels belong to aggregates (7.2). `berth.store.named` stores them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from types import MappingProxyType
 from typing import Final, NamedTuple, NewType
+
+from msgspec import Struct
 
 from berth.model.ids import AggregateUUID
 
 FlavorName = NewType("FlavorName", str)
 
 
-@dataclass(frozen=True, slots=True)
-class Flavor:
+class Flavor(Struct, frozen=True):
     """A stored request.
 
     Attributes:
@@ -48,8 +48,7 @@ class Effect(Enum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class Drain:
+class Drain(Struct, frozen=True):
     """A drain without its providers.
 
     Attributes:

@@ -2,14 +2,14 @@
 """A resource provider: its identity, its place in a tree, its generation; and filters of a list."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
+
+from msgspec import Struct, field
 
 from berth.model.ids import AggregateUUID, Generation, ProviderId, ProviderUUID
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
+class Provider(Struct, frozen=True):
     """A stored provider. A root has no parent and is its own root. Times are naive UTC."""
 
     id: ProviderId
@@ -27,8 +27,7 @@ class Provider:
         return self.updated_at or self.created_at
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderFilters:
+class ProviderFilters(Struct, frozen=True):
     """A provider must match every filter; by default there are none.
 
     `in_tree`: any provider of the tree. `member_of` and `required`: the provider must match every

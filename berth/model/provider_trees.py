@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
+
+from msgspec import Struct, field
 
 from berth.model.errors import ReparentNotAllowed, UnparentNotAllowed
 from berth.model.ids import AggregateUUID, ProviderId, ProviderUUID, parse_uuid_lax
@@ -20,8 +21,7 @@ from berth.model.printable import has_controls
 from berth.model.shown import UNSET, Sometimes
 
 
-@dataclass(frozen=True, slots=True)
-class TreeProvider:
+class TreeProvider(Struct, frozen=True):
     """A provider of a tree, without what claims change."""
 
     uuid: ProviderUUID
@@ -36,8 +36,7 @@ class TreeProvider:
 Tree = Mapping[ProviderUUID, TreeProvider]
 
 
-@dataclass(frozen=True, slots=True)
-class WantedProvider:
+class WantedProvider(Struct, frozen=True):
     """A provider as a client wants it; None, or UNSET for the parent, leaves a part as it is.
 
     It has a uuid or a name.
@@ -52,8 +51,7 @@ class WantedProvider:
     aggregates: frozenset[AggregateUUID] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WantedTree:
+class WantedTree(Struct, frozen=True):
     """A tree as a client wants it.
 
     Attributes:
@@ -74,8 +72,7 @@ class WantedTree:
 EDITED: Final = ("inventories", "traits", "aggregates")
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderChange:
+class ProviderChange(Struct, frozen=True):
     """A provider before and after; None if it does not exist then."""
 
     before: TreeProvider | None

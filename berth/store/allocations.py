@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, compress
 from typing import Final, NamedTuple
 
+from msgspec import Struct
 from sqlalchemy import bindparam, func, select
 
 from berth.model.consumer import ConsumerWrite
@@ -53,8 +53,7 @@ _consumer = consumers.c
 _PROVIDER_GENERATION: Final = func.coalesce(resource_providers.c.generation, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerAllocations:
+class ConsumerAllocations(Struct, frozen=True):
     """All allocations of one consumer.
 
     `allocations`: by provider, its generation and the amount by resource class. `consumer_type`:
@@ -69,8 +68,7 @@ class ConsumerAllocations:
     last_modified: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderAllocations:
+class ProviderAllocations(Struct, frozen=True):
     """All allocations on one provider.
 
     `consumers`: by consumer, its generation and the amount by resource class. `last_modified`:

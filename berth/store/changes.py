@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import Struct, field
 from sqlalchemy import Integer, bindparam, cast, func, select
 
 from berth.model.ids import ProviderId, ProviderUUID
@@ -56,8 +56,7 @@ class BeyondHorizon(Exception):
     """The journal no longer has all commits since."""
 
 
-@dataclass(slots=True)
-class Noted:
+class Noted(Struct):
     """The commits of some time, by what they touched.
 
     Attributes:

@@ -9,10 +9,11 @@ claim is written, so correctness does not depend on it: the WHERE of each write 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any, Final, NamedTuple
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from sqlalchemy import (
     Column,
     ColumnElement,
@@ -89,8 +90,7 @@ class Generations(NamedTuple):
     usages: Generation | None
 
 
-@dataclass(slots=True)
-class ClaimFacts:
+class ClaimFacts(Struct):
     """The rows that concern a claim and its consumers."""
 
     #: The records of the claim's consumers.

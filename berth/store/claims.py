@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import compress, groupby
 from math import gcd
 from typing import Final, NamedTuple
 
+from msgspec import Struct
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
@@ -90,8 +90,7 @@ _usage = berth_usages.c
 _provider = resource_providers.c
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """The new allocations of some consumers, and the facts that were read for them.
 
     Every name in the writes must exist: see `claim_reads.check_class_names`.

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
+from msgspec import Struct
 from sqlalchemy import Select, bindparam, select, union
 
 from berth.model.consumer import UNKNOWN_TYPE, Consumer, HeldOfProvider
@@ -47,8 +47,7 @@ _DIGITS: Final = re.compile("[0-9a-f]{1,32}")
 _SPECIAL: Final = re.compile("[/%_]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerFilters:
+class ConsumerFilters(Struct, frozen=True, kw_only=True):
     """Which consumers to list: those that satisfy every filter that is not None.
 
     `provider`: they hold something of it itself. `root`: they hold something of its tree.

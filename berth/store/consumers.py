@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import Struct
 from sqlalchemy import (
     Column,
     Table,
@@ -190,13 +191,12 @@ def consumer_deletion(emptied: Sequence[StoredConsumer]) -> Change:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Owners:
+class Owners(Struct, frozen=True):
     """The row ids of projects, users and consumer types, by name."""
 
-    projects: dict[str, int] = field(default_factory=dict)
-    users: dict[str, int] = field(default_factory=dict)
-    types: dict[str, int] = field(default_factory=dict)
+    projects: dict[str, int] = {}
+    users: dict[str, int] = {}
+    types: dict[str, int] = {}
 
     def type_id(self, write: ConsumerWrite, *, unset: int | None) -> int | None:
         """The id of a consumer's new type; `unset` if the request does not name one."""

@@ -8,7 +8,6 @@ is the guard against deleting an inventory that has allocations.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import fields
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import bindparam, delete, func, insert, select, update
@@ -52,7 +51,7 @@ class Key(NamedTuple):
 _inv = inventories.c
 _usage = berth_usages.c
 
-_FIELDS: Final = tuple(each.name for each in fields(Inventory))
+_FIELDS: Final = Inventory.__struct_fields__
 #: The columns of an `Inventory`, in its order.
 INVENTORY_COLUMNS: Final = tuple(_inv[name] for name in _FIELDS)
 

@@ -16,10 +16,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 from sqlalchemy import Column, ColumnElement, Select, Table, bindparam, delete, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.sql.dml import Delete, Insert, Update
@@ -108,8 +109,7 @@ def _is_numbered(table: Table) -> bool:
     return table.c.id.autoincrement is False
 
 
-@dataclass(frozen=True, slots=True)
-class Kind(Generic[Name, Record]):
+class Kind(Struct, Generic[Name, Record], frozen=True):
     """A kind of named record.
 
     Attributes:

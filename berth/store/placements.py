@@ -11,12 +11,12 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from msgspec import Struct, field
 from sqlalchemy import bindparam, select
 
 from berth.model.consumer import ConsumerWrite
@@ -60,8 +60,7 @@ _in_order: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encod
 NOT_PLACED: Final[Mapping[ConsumerUUID, Placement]] = MappingProxyType({})
 
 
-@dataclass(slots=True)
-class Standing:
+class Standing(Struct):
     """What a consumer holds.
 
     Attributes:

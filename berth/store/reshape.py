@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import InventoryInUse, ReshapedProviderNotFound
@@ -32,8 +33,7 @@ from berth.store.inventories import (
 from berth.store.lookups import ProviderRow, providers_by_uuid
 
 
-@dataclass(frozen=True, slots=True)
-class ReshapedInventories:
+class ReshapedInventories(Struct, frozen=True):
     """The new inventories of a provider, by resource class name."""
 
     provider_uuid: ProviderUUID

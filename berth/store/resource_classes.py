@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from msgspec import Struct
 from sqlalchemy import (
     DateTime,
     String,
@@ -51,8 +51,7 @@ _INSERT: Final = insert(resource_classes).from_select(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ClassRecord:
+class ClassRecord(Struct, frozen=True):
     """A resource class's definition."""
 
     name: str

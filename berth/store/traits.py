@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from msgspec import Struct
 from sqlalchemy import bindparam, delete, exists, func, select
 from sqlalchemy.exc import IntegrityError
 
@@ -50,8 +50,7 @@ _TAKE: Final = delete(resource_provider_traits).where(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TraitRecord:
+class TraitRecord(Struct, frozen=True):
     """A trait's definition."""
 
     name: str
@@ -59,8 +58,7 @@ class TraitRecord:
     updated_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderTraits:
+class ProviderTraits(Struct, frozen=True):
     """A provider's traits, and when the newest of them was created; None if it has none."""
 
     generation: Generation

@@ -7,9 +7,9 @@ Source: spec/beyond.md 6.3.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
+from msgspec import Struct
 from sqlalchemy import Select, bindparam, or_, select, update
 
 from berth.model.errors import LostRace
@@ -35,8 +35,7 @@ _rp, _inv = resource_providers.c, inventories.c
 _having, _member = resource_provider_traits.c, resource_provider_aggregates.c
 
 
-@dataclass(frozen=True, slots=True)
-class StoredTree:
+class StoredTree(Struct, frozen=True):
     """A tree in the database; empty if there is none."""
 
     providers: Mapping[ProviderUUID, TreeProvider]

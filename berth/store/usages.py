@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from msgspec import Struct
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
@@ -75,8 +75,7 @@ _row = berth_project_usages.c
 ALL_TYPES: Final = "all"
 
 
-@dataclass(frozen=True, slots=True)
-class TypeUsages:
+class TypeUsages(Struct, frozen=True):
     """The allocations of all consumers of one type, and the number of these consumers."""
 
     resources: dict[str, int]

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from berth.api.under_way import Claiming, UnderWay
 from berth.candidates.place import SharedPools

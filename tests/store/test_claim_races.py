@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from itertools import cycle, repeat
 from threading import Event
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import Connection, delete
 from sqlalchemy.exc import DBAPIError
 

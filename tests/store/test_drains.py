@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from berth.index import Index, Snapshot
 from berth.model.errors import DatabaseUnavailable, ProviderNotFound

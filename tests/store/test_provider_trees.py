@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, wait
-from dataclasses import replace
 from functools import partial
 from itertools import count
 from random import Random
@@ -16,6 +15,7 @@ from typing import Final
 from uuid import UUID
 
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import event
 
 from berth.index import Index

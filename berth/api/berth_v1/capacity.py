@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Final, NamedTuple
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from berth.api import examples
@@ -151,8 +150,7 @@ _QUESTION: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Wanted(Struct, frozen=True):
     """What to count, by name: alternatives, or what to say of a flavor that cannot be counted."""
 
     counted: Mapping[str, tuple[Asked, ...]]
@@ -289,8 +287,7 @@ def _check_lines(lines: int, most: int, bound: str, at: str) -> None:
 # --- Capacities as JSON: with a scenario, each figure beside the present one ----------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(Struct, frozen=True):
     """One fleet, and what of it to show.
 
     Attributes:

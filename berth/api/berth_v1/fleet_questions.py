@@ -11,9 +11,10 @@ Source: spec/beyond.md 1.4, 2.2, 2.7, 4.4 and 4.5.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Any, Final, Literal, TypeVar
+
+from msgspec.structs import replace
 
 from berth.api.berth_v1.codes import TOO_LARGE
 from berth.api.berth_v1.grammar import FLAVOR_REQUEST, OrderInput, PreferenceInput, WhatIfInput

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
 
 from berth.api.berth_v1.fleet_questions import expanded, flavor_to_count, plans_of
 from berth.api.berth_v1.grammar import REQUEST

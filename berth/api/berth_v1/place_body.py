@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from random import Random
 from typing import Annotated, Any, Final
 from uuid import uuid4
 
 import msgspec
-from msgspec import field, structs
+from msgspec import Struct, field, structs
 
 from berth.api.berth_v1 import codes, grammar, inputs
 from berth.api.berth_v1.fleet_questions import read_what_if
@@ -163,8 +162,7 @@ EXAMPLE: Final = {
 _SEED_BITS = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """A body, decoded and checked against everything but the fleet.
 
     Attributes:

@@ -11,8 +11,9 @@ Source: spec/beyond.md 2.2 to 2.5 and 3.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
 from typing import Any, Final, Literal, NamedTuple, get_type_hints
+
+from msgspec.structs import asdict, replace
 
 from berth.api.berth_v1.codes import TOO_LARGE
 from berth.api.berth_v1.grammar import ONE_REQUEST

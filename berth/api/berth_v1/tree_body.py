@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
+
+from msgspec import Struct
 
 from berth.api import examples
 from berth.api.berth_v1.grammar import Names, counted
@@ -115,8 +116,7 @@ EXAMPLE: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """A wanted tree, with the body that it was read from."""
 
     tree: WantedTree

@@ -7,8 +7,10 @@ Source: spec/allocation-candidates.md 2 to 4; the checks here are in the order o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from berth.api import filters
 from berth.api.contract import Parameter, Query, always
@@ -45,8 +47,7 @@ SAME_SUBTREE_MAX = 400
 Fields = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestParameter(Parameter):
+class RequestParameter(Parameter, frozen=True, kw_only=True):
     """A parameter of the whole request, with its reader.
 
     The reader takes all values in order, at least one, and the microversion.
@@ -273,8 +274,7 @@ def decode(query_string: str, microversion: int) -> DecodedQuery:
     return DecodedQuery(question, fields.get("limit"), policy, same_subtree)
 
 
-@dataclass(slots=True)
-class _Draft:
+class _Draft(Struct):
     """A group while its keys are read; `keys` are as sent, for messages."""
 
     suffix: str

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import uuid as uuids
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from berth.api import answers, audit, body, examples, filters
 from berth.api.answers import Pieces, encode

@@ -12,12 +12,12 @@ Source: spec/beyond.md 4.3.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from berth.candidates.assign import assign_groups
 from berth.candidates.batch import Batch

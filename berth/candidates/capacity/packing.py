@@ -12,10 +12,11 @@ Source: spec/beyond.md 4.1 and 4.7.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from berth.candidates.capacity.ways import TOGETHER_MAX, WAYS_MAX, Cell, Cut, Factor, Way
 from berth.index.block import Ints
@@ -28,8 +29,7 @@ _ENDLESS: Final = 1 << 55
 Times = Callable[[Cell, int], Ints]
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """How often something fits in each row: so often at least, and so often at most."""
 
     count: Ints

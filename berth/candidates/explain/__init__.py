@@ -11,7 +11,8 @@ Source: spec/beyond.md 3.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from berth.candidates.explain.atoms import (
     Atom,
@@ -68,8 +69,7 @@ def explain(
     return explaining.explanation(wanted)
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """Which parts of an explanation are wanted.
 
     Attributes:
@@ -81,8 +81,7 @@ class Wanted:
     paint: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Help:
+class _Help(Struct, frozen=True):
     """What would let some host fit."""
 
     binding: tuple[str, ...] = ()

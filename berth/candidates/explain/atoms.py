@@ -10,9 +10,11 @@ Source: spec/beyond.md 3.2.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from berth.candidates.fleet import Fleet
 from berth.candidates.question import (
@@ -56,8 +58,7 @@ class AtomKind(Enum):
     APART = "apart"
 
 
-@dataclass(frozen=True, slots=True)
-class Atom:
+class Atom(Struct, frozen=True):
     """One constraint.
 
     Attributes:

@@ -12,12 +12,12 @@ Source: spec/beyond.md 3.2 and 3.3.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cached_property
 from itertools import chain, combinations, product
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from berth.candidates import fitting_hosts

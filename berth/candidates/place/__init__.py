@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from berth.candidates.order import Order
 from berth.candidates.place.bounds import Group, HostGroups, Limits, PoolHosts, most_of_each
@@ -188,8 +189,7 @@ CANDIDATES_MAX: Final = 1 << 17
 _POOLS_MAX: Final = 8
 
 
-@dataclass(slots=True)
-class _Shared:
+class _Shared(Struct):
     """A pool.
 
     Attributes:

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
 
 from berth.candidates.capacity.packing import Steps
 from berth.candidates.capacity.per_host import HostCounts
@@ -48,8 +48,7 @@ _NO_HOST: Final = -1
 Group = str | int
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """How the consumers of one call may be spread.
 
     Attributes:

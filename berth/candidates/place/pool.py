@@ -14,12 +14,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, chain
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from berth.candidates.batch import (
@@ -50,8 +51,7 @@ T = TypeVar("T", bound=np.generic)
 Amounts = Mapping[tuple[ProviderId, ClassId], int]
 
 
-@dataclass(slots=True, eq=False)
-class ScoredBatch:
+class ScoredBatch(Struct, eq=False):
     """A batch of the pool.
 
     Attributes:

@@ -16,9 +16,10 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, TypeVar
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from msgspec import Struct
 
 from berth.api import errors
 from berth.api.environ import MATCH, STILL_VALID
@@ -194,8 +195,7 @@ class Caller(NamedTuple):
     name: str
 
 
-@dataclass(slots=True)
-class _Count:
+class _Count(Struct):
     """What was counted of a caller or a source.
 
     Attributes:

@@ -15,9 +15,10 @@ import socket
 import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 #: (host, port) of a connection's remote end, the host in the kernel's spelling.
 Peer = tuple[str, int]
@@ -39,8 +40,7 @@ _LISTENS: Final = "0A"
 _TCP_INFO: Final = struct.Struct("=B23xI16xI4xI64xQQ8xI")
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
+class Connection(Struct, frozen=True):
     """A client's connection at one moment."""
 
     fd: int

@@ -10,8 +10,9 @@ service exits when none serves and each has failed permanently since it last ser
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 #: Seconds before a worker that failed once is restarted; each further failure doubles them.
 PAUSE_S_FIRST: Final = 0.5
@@ -26,8 +27,7 @@ LASTING_S: Final = 5.0
 STARTS_MAX: Final = 5
 
 
-@dataclass(slots=True)
-class _Worker:
+class _Worker(Struct):
     begun: float
     #: None: it is running.
     due: float | None = None

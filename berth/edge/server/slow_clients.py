@@ -42,6 +42,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
 
+from msgspec import Struct
+
 from berth.edge.receiving import Stream
 from berth.edge.server.connections import Connection, Peer, connections_to, cut
 
@@ -71,8 +73,7 @@ _TICK_S: Final = 0.1
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
-@dataclass(eq=False, slots=True)
-class Request:
+class Request(Struct, eq=False):
     """A request that has reached the application."""
 
     address: str
@@ -89,8 +90,7 @@ class Request:
     ended_at: float = math.inf
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """What is remembered of a connection from one check to the next."""
 
     #: When it was seen for the first time.

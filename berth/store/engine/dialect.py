@@ -15,18 +15,21 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar, Final, Literal, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple, Protocol, TypeVar
 
+from msgspec import Struct
 from sqlalchemy import Connection, Engine, Table, UniqueConstraint, exc
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL
 from sqlalchemy.sql.dml import Insert
 
 from berth.model.database_errors import WritesRefused
 from berth.model.errors import DatabaseUnavailable, UnstorableValue
 from berth.store.engine.prepared import Runner
+
+if TYPE_CHECKING:
+    # At run time it would import the dialects of both.
+    from sqlalchemy.dialects import postgresql, sqlite
 
 #: SQLAlchemy's defaults: the connections of a pool, and the overflow beyond it.
 _SQLALCHEMY_KEEPS: Final = 5
@@ -36,8 +39,7 @@ _SQLALCHEMY_ADDS: Final = 10
 _CLOCK_SUM: Final = "SELECT coalesce(sum(seq), 0) FROM berth_writer"
 
 
-@dataclass(frozen=True, slots=True)
-class PoolOptions:
+class PoolOptions(Struct, frozen=True):
     """How many connections a process keeps, and for how long; None leaves it to SQLAlchemy."""
 
     size: int | None = None
@@ -67,8 +69,7 @@ class PoolOptions:
         return {name: value for name, value in wanted.items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Storage:
+class Storage(Struct, frozen=True, kw_only=True):
     """How an engine stores values: what a copy from one engine to another has to know."""
 
     #: Whether times have fractions of a second.
@@ -95,7 +96,7 @@ def key_and_values(table: Table) -> tuple[str, list[str]]:
     return key, [each.name for each in table.columns if not each.primary_key and each.name != key]
 
 
-Upsert = TypeVar("Upsert", postgresql.Insert, sqlite.Insert)
+Upsert = TypeVar("Upsert", "postgresql.Insert", "sqlite.Insert")
 
 
 def replacing(insert: Upsert, table: Table) -> Upsert:

@@ -6,23 +6,20 @@ import random
 import time
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Final
 
+from msgspec import Struct, field
 from sqlalchemy import exc
 from sqlalchemy.engine import make_url
 
 from berth.model.errors import UnsupportedDatabase
 from berth.store.engine.database import Database, utc_now
 from berth.store.engine.dialect import Dialect, PoolOptions
-from berth.store.engine.mysql import MysqlDialect
-from berth.store.engine.postgresql import PostgresqlDialect
-from berth.store.engine.sqlite import SqliteDialect
 from berth.store.engine.transaction import IN_LIST_MAX
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseOptions:
+class DatabaseOptions(Struct, frozen=True):
     """Connection options that an operator may set."""
 
     #: Whether a commit is on disk before it is acknowledged.
@@ -38,10 +35,13 @@ class DatabaseOptions:
     journal_s: float = 3600
 
 
+_DEFAULTS: Final = DatabaseOptions()
+
+
 def open_database(
     url: str,
     *,
-    options: DatabaseOptions = DatabaseOptions(),
+    options: DatabaseOptions = _DEFAULTS,
     clock: Callable[[], datetime] = utc_now,
     rng: random.Random | None = None,
     sleep: Callable[[float], None] = time.sleep,
@@ -90,12 +90,19 @@ def _malformed(hint: str) -> UnsupportedDatabase:
 
 
 def _dialect_of(backend: str, options: DatabaseOptions) -> Dialect:
+    # Deferred: each imports the dialect of its engine, and a process has one.
     match backend:
         case "sqlite":
+            from berth.store.engine.sqlite import SqliteDialect
+
             return SqliteDialect(synchronous=options.synchronous, read_only=options.read_only)
         case "postgresql":
+            from berth.store.engine.postgresql import PostgresqlDialect
+
             return PostgresqlDialect()
         case "mysql" | "mariadb":
+            from berth.store.engine.mysql import MysqlDialect
+
             return MysqlDialect(sql_mode=options.mysql_sql_mode, answer_s_max=options.answer_s_max)
     raise UnsupportedDatabase(
         f"berth does not know the engine {backend}: the database URL must begin with sqlite://, "

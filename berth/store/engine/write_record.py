@@ -11,8 +11,9 @@ WHERE of the writes.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from berth.model.consumer import ConsumerWrite
 from berth.model.ids import ClassId, ConsumerUUID, ProviderId, ProviderUUID
@@ -36,8 +37,7 @@ class Holder(NamedTuple):
     name: str | None
 
 
-@dataclass(slots=True)
-class Holdings:
+class Holdings(Struct):
     """The allocations that some consumers had, and whose consumers they were."""
 
     allocations: list[_Amount] = field(default_factory=list)
@@ -80,8 +80,7 @@ class DrainBefore(NamedTuple):
     providers: Collection[ProviderId]
 
 
-@dataclass(slots=True)
-class WriteRecord:
+class WriteRecord(Struct):
     """What one request writes."""
 
     #: What consumers are to have, and what they had.

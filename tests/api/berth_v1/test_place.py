@@ -6,13 +6,13 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Semaphore
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from berth.api.berth_v1.place_choosing import Choosing
 from berth.edge.admission import Line

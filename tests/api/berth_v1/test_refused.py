@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from berth.model.bounds import BOUNDS
 from tests.api import configured

@@ -7,13 +7,13 @@ import os
 import resource
 import socket
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from io import BytesIO
 from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from berth.edge.server import slow_clients
 from berth.edge.server.connections import Connection, connections_to, cut, listens
