@@ -38,6 +38,15 @@ import pytest
         assert not seldom & {*sys.modules}
         assert "sqlalchemy.dialects.postgresql" not in sys.modules
         """,
+        # Checks of other packages are there for a rule that has one.
+        """
+        from berth.api.policy.rules import get_enforcer
+        get_enforcer()
+        assert "requests" not in sys.modules
+        from oslo_policy._external import HttpCheck
+        from oslo_policy.policy import RuleDefault
+        assert type(RuleDefault("remote", "http://127.0.0.1/").check) is HttpCheck
+        """,
     ],
 )
 def test_what_is_seldom_used_waits_until_it_is(code: str) -> None:
