@@ -59,8 +59,13 @@ class Schema:
     """A JSON Schema, compiled when it is first used."""
 
     def __init__(self, definition: JSONSchema, *, subject: str = BODY) -> None:
-        self.definition = definition
+        self._definition = definition
         self._subject = subject
+
+    @property
+    def definition(self) -> JSONSchema:
+        """The schema itself."""
+        return self._definition
 
     def check(self, value: object) -> None:
         """Raise a 400 with the first error in a decoded JSON value, if it has one."""

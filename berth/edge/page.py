@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Iterable
+from functools import cached_property
 from hashlib import blake2b
 from importlib import resources
 from typing import Final
@@ -52,12 +53,15 @@ _HEADERS: Final = {
 _NO_WEIGHT: Final = re.compile(r"q\s*=\s*0(\.0*)?")
 
 
-class _File(Struct, frozen=True):
+class _File(Struct, frozen=True, dict=True):
     content_type: str
     content: bytes
-    #: The same as gzip.
-    packed: bytes
     entity_tag: str
+
+    @cached_property
+    def packed(self) -> bytes:
+        """The content as gzip."""
+        return gzip.compress(self.content, mtime=0)
 
 
 def the_page() -> WSGIApplication:
@@ -94,8 +98,7 @@ def _files() -> dict[str, _File]:
         if content_type is not None:
             content = resource.read_bytes()
             tag = f'"{blake2b(content, digest_size=12).hexdigest()}"'
-            packed = gzip.compress(content, mtime=0)
-            files[resource.name] = _File(content_type, content, packed, tag)
+            files[resource.name] = _File(content_type, content, tag)
     return files
 
 
