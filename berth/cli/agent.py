@@ -46,8 +46,7 @@ def adopt(agent_source: AgentSource, take_over: bool) -> None:
     if config.has_list:
         raise CommandFailed(
             f"{config.path} has a list of nodes, which belong to no machine: there is nothing to "
-            "take over",
-            ExitCode.CONFIGURATION,
+            "take over"
         )
     take_over_state(config.state_dir, config.machine)
     say(f"{config.state_dir} belongs to this machine now, which reports {config.machine.name}.")

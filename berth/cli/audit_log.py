@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final, NamedTuple, cast
 
 import click
 
-from berth.cli.failure import CommandFailed, ExitCode
+from berth.cli.failure import CommandFailed
 from berth.cli.options import argument, flag, option
 from berth.cli.output import say, say_json
 from berth.model.ids import parse_uuid_lax
@@ -88,8 +88,7 @@ def show(
                 say(first, *(f"  {line}" for line in others))
     except OSError as error:
         raise CommandFailed(
-            f"cannot read {error.filename}: {(error.strerror or str(error)).lower()}",
-            ExitCode.CONFIGURATION,
+            f"cannot read {error.filename}: {(error.strerror or str(error)).lower()}"
         ) from error
     _report(reading)
 

@@ -9,8 +9,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from berth.cli.failure import CommandFailed, ExitCode
+from berth.cli.failure import CommandFailed
 from berth.edge.auth.watched_file import CredentialsUnusable, read_credentials
+from berth.hosts.files import keep_names
 
 #: The mode of a new file: only its owner may read it.
 _MODE = 0o600
@@ -64,8 +65,7 @@ def _writing(path: Path) -> Iterator[None]:
         ) from error
     except OSError as error:
         raise CommandFailed(
-            f"cannot write {path}: {(error.strerror or str(error)).lower()}",
-            ExitCode.CONFIGURATION,
+            f"cannot write {path}: {(error.strerror or str(error)).lower()}"
         ) from error
 
 
@@ -93,11 +93,7 @@ def _replace(path: Path, text: str) -> None:
         with suppress(FileNotFoundError):
             os.unlink(name)
         raise
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    keep_names(path.parent)
 
 
 def _copy_mode_and_owner(path: Path, descriptor: int) -> None:

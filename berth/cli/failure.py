@@ -100,7 +100,9 @@ class CommandFailed(Exception):
     """A command failed: one sentence for people, or one for each fault, and an exit code for
     scripts."""
 
-    def __init__(self, message: str, code: ExitCode, *, faults: Sequence[str] = ()) -> None:
+    def __init__(
+        self, message: str, code: ExitCode = ExitCode.CONFIGURATION, *, faults: Sequence[str] = ()
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.sentences: Final = tuple(faults) or (message,)

@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 import berth
-from berth.cli.failure import CommandFailed, ExitCode
+from berth.cli.failure import CommandFailed
 from berth.cli.output import say
 
 #: The distribution that has the files, and their directory in its list of files.
@@ -26,8 +26,7 @@ def files() -> None:
     if directory is None:
         raise CommandFailed(
             "this berth was installed without its files: install the wheel of berthd, or use "
-            "contrib/ of the source",
-            ExitCode.CONFIGURATION,
+            "contrib/ of the source"
         )
     say(str(directory))
 

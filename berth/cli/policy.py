@@ -18,7 +18,7 @@ from berth.api.policy import (
     print_sample,
     unknown_rules,
 )
-from berth.cli.failure import CommandFailed, ExitCode, Misused
+from berth.cli.failure import CommandFailed, Misused
 from berth.cli.output import say, say_json
 from berth.cli.sources import ConfigurationSource
 
@@ -166,8 +166,7 @@ def print_admitted(
     if unknown := unknown_rules(conf):
         raise CommandFailed(
             f"the policy files set unknown rules: {', '.join(unknown)}; `berth policy list` prints "
-            f"all rules",
-            ExitCode.CONFIGURATION,
+            f"all rules"
         )
     caller = RequestContext(
         roles=list(roles),

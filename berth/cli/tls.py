@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from berth.cli.failure import CommandFailed, ExitCode, Misused
+from berth.cli.failure import CommandFailed, Misused
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -96,4 +96,4 @@ def _check_time(cert: Path, certificate: Certificate, now: datetime) -> None:
 
 
 def _fail(message: str) -> NoReturn:
-    raise CommandFailed(message, ExitCode.CONFIGURATION)
+    raise CommandFailed(message)

@@ -35,18 +35,16 @@ FOLDER = Path("/etc/placement")
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
 
+_IGNORED = "Ignored; accepted so that existing files still load."
+
 DEFAULT_OPTS: tuple[cfg.Opt, ...] = (
-    cfg.StrOpt("tempdir", help="Ignored; accepted so that existing files still load."),
+    cfg.StrOpt("tempdir", help=_IGNORED),
     cfg.StrOpt(
         "pybasedir",
         default=str(Path(berth.__file__).resolve().parent.parent),
         help="Directory that berth is installed in. Only the default of state_path uses it.",
     ),
-    cfg.StrOpt(
-        "state_path",
-        default="$pybasedir",
-        help="Ignored; accepted so that existing files still load.",
-    ),
+    cfg.StrOpt("state_path", default="$pybasedir", help=_IGNORED),
     cfg.BoolOpt(
         "log_options",
         default=True,
@@ -187,18 +185,8 @@ DATABASE_OPTS: tuple[cfg.Opt, ...] = (
         default=10,
         help="Seconds between these retries.",
     ),
-    cfg.IntOpt(
-        "connection_debug",
-        default=0,
-        min=0,
-        max=100,
-        help="Ignored; accepted so that existing files still load.",
-    ),
-    cfg.BoolOpt(
-        "connection_trace",
-        default=False,
-        help="Ignored; accepted so that existing files still load.",
-    ),
+    cfg.IntOpt("connection_debug", default=0, min=0, max=100, help=_IGNORED),
+    cfg.BoolOpt("connection_trace", default=False, help=_IGNORED),
 )
 
 WORKAROUNDS_OPTS: tuple[cfg.Opt, ...] = (

@@ -187,7 +187,15 @@ def release(client: Client, consumers: Sequence[str]) -> None:
 
     CONSUMER is a UUID, or the consumer's project and name.
     """
-    _release(client, consumers)
+    if len(consumers) == 1 and "/" in consumers[0]:
+        client.release(consumers[0])
+    elif len(consumers) == 1:
+        client.send("DELETE", path_of("allocations", consumers[0]))
+    else:
+        uuids = [consumer_uuid_of(client, consumer) for consumer in consumers]
+        client.send("POST", "/allocations", {uuid: _released(client, uuid) for uuid in uuids})
+    if not client.as_json:
+        say(f"released {', '.join(consumers)}")
 
 
 @click.command()
@@ -199,7 +207,26 @@ def reshape(client: Client, file: TextIO) -> None:
     FILE is JSON, the body of POST /reshaper, or - for standard input. Providers are named by UUID
     or by name.
     """
-    _reshape(client, file)
+    body = read_json(file)
+    try:
+        inventories, allocations = body["inventories"], body["allocations"]
+        answer = client.send(
+            "POST",
+            "/reshaper",
+            {
+                "inventories": _by_uuid(client, inventories),
+                "allocations": {
+                    consumer: _with_uuids(client, of_consumer)
+                    for consumer, of_consumer in allocations.items()
+                },
+            },
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise Misused(
+            f'{file.name} is not {{"inventories": {{...}}, "allocations": {{...}}}}'
+        ) from error
+    sums = f"{counted(len(inventories), 'provider')} and {counted(len(allocations), 'consumer')}"
+    client.show(answer, lambda _: say(f"reshaped {sums}"))
 
 
 _AMOUNT: Final = re.compile(r"(?P<provider>.+):(?P<resource_class>[A-Z0-9_]+)=(?P<amount>[0-9]+)")
@@ -295,61 +322,11 @@ def _send_file(client: Client, consumer: str | None, file: TextIO) -> None:
     client.show(answer, lambda _: say(f"claimed for {consumer or counted(len(body), 'consumer')}"))
 
 
-def _release(client: Client, consumers: Sequence[str]) -> None:
-    """Remove all allocations of consumers, in one transaction.
-
-    Args:
-        consumers: UUIDs, or `project/name`.
-
-    Raises:
-        NotThere: one has none; nothing was removed.
-        Conflict: another client changed one of several; nothing was removed.
-    """
-    if len(consumers) == 1 and "/" in consumers[0]:
-        client.release(consumers[0])
-    elif len(consumers) == 1:
-        client.send("DELETE", path_of("allocations", consumers[0]))
-    else:
-        uuids = [consumer_uuid_of(client, consumer) for consumer in consumers]
-        client.send("POST", "/allocations", {uuid: _released(client, uuid) for uuid in uuids})
-    if not client.as_json:
-        say(f"released {', '.join(consumers)}")
-
-
 def _released(client: Client, consumer: str) -> dict[str, Any]:
     body = _present(client, consumer)
     if not body["allocations"]:
         raise NotThere(f"no consumer {consumer} has allocations")
     return {**body, "allocations": {}}
-
-
-def _reshape(client: Client, file: TextIO) -> None:
-    """Send the body of `POST /reshaper` in a file, in which providers may have their names.
-
-    Raises:
-        CommandFailed: the file is not such a body (USAGE).
-        Conflict: it does not fit, or somebody else was faster; nothing was changed.
-    """
-    body = read_json(file)
-    try:
-        inventories, allocations = body["inventories"], body["allocations"]
-        answer = client.send(
-            "POST",
-            "/reshaper",
-            {
-                "inventories": _by_uuid(client, inventories),
-                "allocations": {
-                    consumer: _with_uuids(client, of_consumer)
-                    for consumer, of_consumer in allocations.items()
-                },
-            },
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise Misused(
-            f'{file.name} is not {{"inventories": {{...}}, "allocations": {{...}}}}'
-        ) from error
-    sums = f"{counted(len(inventories), 'provider')} and {counted(len(allocations), 'consumer')}"
-    client.show(answer, lambda _: say(f"reshaped {sums}"))
 
 
 def _by_uuid(client: Client, providers: Mapping[str, Any]) -> dict[str, Any]:

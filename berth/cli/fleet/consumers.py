@@ -260,7 +260,7 @@ def _print_leases(listed: Sequence[Json]) -> None:
     # Deferred: `--help` does not need it.
     from berth.client import Lease
 
-    leases = sorted(map(Lease.of, listed), key=_order_of_lease)
+    leases = sorted(map(Lease.of, listed), key=lambda each: (each.seconds_left, _named(each)))
     rows = [
         [_named(each), each.user_id, utc_time(each.expires_at), time_left(each.seconds_left)]
         for each in leases
@@ -327,10 +327,6 @@ def _print_released(released: Sequence[Json]) -> None:
 
 def _named(lease: Lease) -> str:
     return f"{lease.project_id}/{lease.name}" if lease.name else lease.consumer
-
-
-def _order_of_lease(lease: Lease) -> tuple[int, str]:
-    return lease.seconds_left, _named(lease)
 
 
 # --- Usages ---------------------------------------------------------------------------------------

@@ -82,8 +82,10 @@ def remove(client: Client, fleet: DemoFleet) -> str:
     present = _present(client, fleet)
     consumers = {
         consumer
-        for on_provider in _at_once(lambda uuid: _consumers_on(client, uuid), present)
-        for consumer in on_provider
+        for on_provider in _at_once(
+            lambda uuid: client.read(f"/resource_providers/{uuid}/allocations"), present
+        )
+        for consumer in on_provider["allocations"]
     }
     _refuse_others(client, consumers - {consumer.uuid for consumer in fleet.consumers}, present)
     for batch in _batches(sorted(consumers)):
@@ -176,10 +178,6 @@ def _label(client: Client, labels: dict[str, dict[str, str]]) -> bool:
     for uuid, of_aggregate in labels.items():
         client.send("PUT", f"{AGGREGATES}/{uuid}", {"labels": of_aggregate})
     return True
-
-
-def _consumers_on(client: Client, uuid: str) -> set[str]:
-    return set(client.read(f"/resource_providers/{uuid}/allocations")["allocations"])
 
 
 def _refuse_others(client: Client, consumers: Iterable[str], providers: set[str]) -> None:

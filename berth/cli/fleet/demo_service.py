@@ -31,7 +31,6 @@ from berth.model.refusals import Refused
 
 if TYPE_CHECKING:
     from berth.cli.fleet.client import Client
-    from berth.cli.fleet.demo_fleet import DemoFleet
 
 
 #: Without authentication, as the fleet is nobody's; without fsync, as nobody will miss it.

@@ -186,14 +186,10 @@ def list_aggregates(access: Access, reference: str | None, labels: Sequence[str]
             warn(
                 f"no aggregate has the label{'s' if len(labels) > 1 else ''} {' and '.join(labels)}"
             )
-        client.show(answer, lambda body: _print_aggregates(body["aggregates"]))
-
-
-def _print_aggregates(aggregates: Sequence[Json]) -> None:
-    def cells(item: Json) -> list[str]:
-        return [cell(item) for cell in _AGGREGATES.columns.values()]
-
-    _AGGREGATES.print_table(sorted(aggregates, key=cells))
+        client.show(
+            answer,
+            lambda body: _AGGREGATES.print_table(sorted(body["aggregates"], key=_AGGREGATES.cells)),
+        )
 
 
 def _list_of_provider(client: Client, reference: str) -> None:

@@ -76,9 +76,13 @@ class Noun:
         """The path of one."""
         return f"{self.path}{path_of(name)}"
 
+    def cells(self, item: Json) -> list[str]:
+        """The row of one in a table."""
+        return [cell(item) for cell in self.columns.values()]
+
     def print_table(self, items: Iterable[Json]) -> None:
         """Print a row for each, and their number."""
-        rows = [[cell(item) for cell in self.columns.values()] for item in items]
+        rows = [*map(self.cells, items)]
         print_list(list(self.columns), rows, self.word, self.words, right=self.right)
 
     def print_names(self, names: Iterable[str]) -> None:

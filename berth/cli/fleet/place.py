@@ -31,7 +31,6 @@ from berth.model.refusals import Conflict, Forbidden, NotThere
 if TYPE_CHECKING:
     from berth.cli.fleet.client import Client
     from berth.cli.fleet.references import Json
-    from berth.cli.fleet.request_options import RequestOptions
 
 
 #: Options that `berth place` and `berth move` share.

@@ -102,14 +102,12 @@ def kept(client: Client) -> None:
     # Deferred: `--help` does not need it.
     from berth.hosts.drivers.kept_settings import KEPT_UNTIL, last_day
 
-    traits = client.get("/traits", [("name", f"startswith:{KEPT_UNTIL}")]).json()["traits"]
+    traits = client.read("/traits", ("name", f"startswith:{KEPT_UNTIL}"))["traits"]
     rows = [
         (item["name"], item["uuid"], str(day))
         for trait in sorted(traits)
         if (day := last_day([trait]))
-        for item in client.get("/resource_providers", [("required", trait)]).json()[
-            "resource_providers"
-        ]
+        for item in client.read("/resource_providers", ("required", trait))["resource_providers"]
     ]
     if client.as_json:
         keys = ("name", "uuid", "until")

@@ -221,10 +221,6 @@ def used_up(db: Database) -> list[str]:
         return [f"{fault.sentence}; {fault.advice}" for fault in _near(tx, ("id",))]
 
 
-def _ends(tx: Tx) -> Faults:
-    yield from _near(tx, ("id", "generation"))
-
-
 def _near(tx: Tx, names: tuple[str, ...]) -> Faults:
     if tx.dialect.is_embedded:
         return
@@ -245,4 +241,8 @@ def _near(tx: Tx, names: tuple[str, ...]) -> Faults:
 
 #: Texts come first, because the other rules compare them; and ends before sequences, because what
 #: is repaired adds rows.
-RULES: Final = (Rule(_odd_texts, _convert), Rule(_ends), Rule(_behind, _renumber))
+RULES: Final = (
+    Rule(_odd_texts, _convert),
+    Rule(partial(_near, names=("id", "generation"))),
+    Rule(_behind, _renumber),
+)

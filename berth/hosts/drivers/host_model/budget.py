@@ -169,7 +169,8 @@ class Budget:
         excess = {form: self._excess(of_form) for form, of_form in forms.items()}
         old = [share for share in shares if excess[share.form] and self._in_use(share)]
         is_card = thing == "the card"
-        is_strict |= _has_slices(shares) if is_card else _has_none_left(old, forms)
+        has_slices = any(share.resource_class.startswith(_SLICES) for share in shares)
+        is_strict |= has_slices if is_card else _has_none_left(old, forms)
         room = 0 if is_strict else _room(shares, is_card=is_card) - sum(excess.values())
         for of_form in growing if old else []:
             beside = {share.provider for share in of_form if is_card}
@@ -234,10 +235,6 @@ class Budget:
 
 def _growth(shares: list[_Share]) -> int:
     return sum(share.after - share.before for share in shares)
-
-
-def _has_slices(shares: list[_Share]) -> bool:
-    return any(share.resource_class.startswith(_SLICES) for share in shares)
 
 
 def _has_none_left(old: list[_Share], forms: Mapping[Hashable, list[_Share]]) -> bool:
