@@ -91,9 +91,7 @@ def _counted(number: int) -> str:
     return f"{number} fault{'' if number == 1 else 's'}"
 
 
-def copy_to_empty(
-    configuration: ConfigurationSource, from_url: str, to_url: str, *, force: bool
-) -> None:
+def copy_to_empty(source: ConfigurationSource, from_url: str, to_url: str, *, force: bool) -> None:
     """Copy a database into an empty one, compare the two, and print what was copied.
 
     Args:
@@ -102,19 +100,19 @@ def copy_to_empty(
     Raises:
         CommandFailed: there is nothing to copy, the copy was interrupted, or it differs.
     """
-    origin, destination = (_settings_for(configuration, url) for url in (from_url, to_url))
+    origin, destination = (_settings_for(source, url) for url in (from_url, to_url))
     if deploy.is_absent(origin):
         raise CommandFailed(
             f"there is no database {origin.database.masked_url} to copy", ExitCode.DATABASE
         )
-    with _reached(origin, read_only=True) as source, _reached(destination) as target:
-        outcome = _copied(origin, destination, source, target, force=force)
+    with _reached(origin, read_only=True) as copied, _reached(destination) as target:
+        outcome = _copied(origin, destination, copied, target, force=force)
     _print(outcome, origin, destination)
 
 
-def _settings_for(configuration: ConfigurationSource, url: str) -> Settings:
+def _settings_for(source: ConfigurationSource, url: str) -> Settings:
     """The settings of the service with another database."""
-    conf = configuration.load()
+    conf = source.load()
     conf.set_override("connection", url, group="placement_database")
     conf.set_override("connection_parameters", "", group="placement_database")
     return read_settings(conf)

@@ -2,7 +2,6 @@
 """The work of `berth migrate-inventory`: on the database, or an undo on a running service."""
 
 import os
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -21,7 +20,7 @@ from berth.hosts.migration import Outcome, migrate, undo
 from berth.hosts.report_client import ReportClient
 from berth.hosts.service import Transport
 from berth.hosts.state_dir import StateLock
-from berth.hosts.tracker import Driver, Tracker
+from berth.hosts.tracker import Tracker
 from berth.hosts.undo import UndoNotes, new_undo_path, read_changes
 
 
@@ -94,7 +93,7 @@ def migrating(
     driver = agent_config.make_driver(client.get_usages, client.drains_of, read_only=dry_run)
     keep = (lambda node: None) if dry_run else agent_config.keep
     return len(nodes), migrate(
-        _tracker(client, driver),
+        Tracker(client, driver),
         nodes,
         dry_run=dry_run,
         take_over=partial(take_over, client.service, keep=keep if agent_config.adopt else None),
@@ -133,10 +132,4 @@ def _undoing(transport: Transport, path: Path, *, dry_run: bool) -> tuple[int, I
     """The number of changes, and the result for the node of each."""
     client = ReportClient(transport)
     changes = read_changes(path)
-    return len(changes), undo(
-        client, changes, lambda driver: _tracker(client, driver), dry_run=dry_run
-    )
-
-
-def _tracker(client: ReportClient, driver: Driver) -> Tracker:
-    return Tracker(client, driver, pause=time.sleep)
+    return len(changes), undo(client, changes, partial(Tracker, client), dry_run=dry_run)

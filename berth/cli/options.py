@@ -116,17 +116,13 @@ bind_option = option(
 )
 
 
-def configured(command: Callable[..., None]) -> Callable[..., None]:
-    """Add `--config-file` and `--config-dir`; the command gets a `ConfigurationSource`."""
+def _source(config_file: tuple[str, ...], config_dir: tuple[str, ...]) -> ConfigurationSource:
+    # The object of a context is whether to debug.
+    return ConfigurationSource(config_file, config_dir, click.get_current_context().obj)
 
-    def with_source(
-        debug: bool, config_file: tuple[str, ...], config_dir: tuple[str, ...], **options: object
-    ) -> None:
-        command(ConfigurationSource(config_file, config_dir, debug), **options)
 
-    functools.update_wrapper(with_source, command)
-    return with_options(click.pass_obj(with_source), OPTIONS)
-
+#: Adds `--config-file` and `--config-dir`; the command gets a `ConfigurationSource` as `source`.
+configured: Final = gathering("source", _source, OPTIONS)
 
 _URL = option(
     "--url URL",
@@ -142,31 +138,25 @@ _OF_SERVICE = (
 
 
 def accessing_with_json(text: str) -> Decorator:
-    """Add the options of `Access`, and `--json`; the command gets an `Access`.
+    """Add the options of `Access`, and `--json`; the command gets an `Access` as `access`.
 
     Args:
         text: the help of `--json`.
     """
-    json_option = flag("--json", text, parameter="as_json")
+    options = (flag("--json", text, parameter="as_json"), *_OF_SERVICE, *OPTIONS)
+    return gathering("access", _access, options)
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        def with_access(
-            debug: bool,
-            url: str | None,
-            token: str | None,
-            os_cloud: str | None,
-            config_file: tuple[str, ...],
-            config_dir: tuple[str, ...],
-            as_json: bool,
-            **options: object,
-        ) -> None:
-            source = ConfigurationSource(config_file, config_dir, debug)
-            command(access_of(os.environ, url, token, os_cloud, source, as_json=as_json), **options)
 
-        functools.update_wrapper(with_access, command)
-        return with_options(click.pass_obj(with_access), (json_option, *_OF_SERVICE, *OPTIONS))
-
-    return decorate
+def _access(
+    url: str | None,
+    token: str | None,
+    os_cloud: str | None,
+    config_file: tuple[str, ...],
+    config_dir: tuple[str, ...],
+    as_json: bool,
+) -> Access:
+    source = _source(config_file, config_dir)
+    return access_of(os.environ, url, token, os_cloud, source, as_json=as_json)
 
 
 #: For a command whose `--json` prints what the service has answered.

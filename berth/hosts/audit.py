@@ -55,13 +55,11 @@ class World:
 
     def root_of(self, provider: str) -> str:
         """The root of a provider's tree."""
-        root: str = self.providers[provider]["root_provider_uuid"]
-        return root
+        return str(self.providers[provider]["root_provider_uuid"])
 
     def name_of(self, provider: str) -> str:
         """The name of a provider."""
-        name: str = self.providers[provider]["name"]
-        return name
+        return str(self.providers[provider]["name"])
 
     def hosts(self) -> list[str]:
         """The roots, in the order of their UUIDs; sharing providers are not hosts."""

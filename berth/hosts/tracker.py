@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import time
 from collections.abc import Callable, Mapping, Set
 from dataclasses import KW_ONLY, dataclass, field
 from random import Random
@@ -117,7 +118,7 @@ class Tracker:
     driver: Driver
     _: KW_ONLY
     attempts_max: int = 5
-    pause: Callable[[float], None]
+    pause: Callable[[float], None] = time.sleep
     rng: Random = field(default_factory=Random)
     #: Consumers that were logged because they use something but have no allocation.
     _logged: set[str] = field(default_factory=set, init=False)

@@ -176,7 +176,7 @@ class LibvirtDriver(HostDriver):
                     ).items()
                     if shaper.reports(_pci_provider(root, provider))
                 }
-                self._ask(provider_tree, root, shaper.why_moving() or moving, given)
+                self._ask(of_pass, shaper.why_moving() or moving, given)
             self._recall(of_pass)
             shaper.shape()
             carried: dict[str, int] = {}
@@ -211,13 +211,7 @@ class LibvirtDriver(HostDriver):
 
     # --- PCI functions of guests ------------------------------------------------------------------
 
-    def _ask(
-        self,
-        tree: ProviderTree,
-        root: ProviderData,
-        why_moving: str,
-        given: Mapping[str, tuple[str, str]],
-    ) -> None:
+    def _ask(self, of_pass: _Pass, why: str, given: Mapping[str, tuple[str, str]]) -> None:
         """Request the allocations if something moves, or if consumers may use more than is
         allocated to them.
 
@@ -230,7 +224,8 @@ class LibvirtDriver(HostDriver):
         """
         guests = self._host.guests() if given else []
         assigned = assigned_to(guests, given, self._options.migrations)
-        is_checked = self._checked == (assigned, _generations(tree, root))
+        generations = _generations(of_pass.tree, of_pass.root)
+        is_checked = self._checked == (assigned, generations)
         if is_checked and not self._has_new_room():
             assigned = {}
         else:
@@ -238,8 +233,8 @@ class LibvirtDriver(HostDriver):
             self._checked, self._refused = None, ()
         actual_usage = actual_usage_of(assigned)
         self._asked = assigned, actual_usage
-        if why_moving:
-            raise ReshapeNeeded(why_moving, actual_usage=actual_usage)
+        if why:
+            raise ReshapeNeeded(why, actual_usage=actual_usage)
         if actual_usage:
             raise HealingNeeded(actual_usage)
 
