@@ -70,7 +70,7 @@ def serve(
                     host=listening.host,
                     port=listening.port,
                     workers=workers,
-                    tls=(tls.cert, tls.key) if tls else None,
+                    tls=tls,
                     announce=announce,
                     stopping=service_manager.tell_stopping,
                 )

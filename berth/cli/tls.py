@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 import ssl
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -21,16 +20,8 @@ LOG = logging.getLogger(__name__)
 EXPIRES_SOON: Final = timedelta(days=14)
 
 
-@dataclass(frozen=True, slots=True)
-class Tls:
-    """A certificate and its key, which match and are valid."""
-
-    cert: Path
-    key: Path
-
-
-def read_tls(cert: Path | None, key: Path | None) -> Tls | None:
-    """Check a certificate and its key; None without TLS.
+def read_tls(cert: Path | None, key: Path | None) -> tuple[Path, Path] | None:
+    """A certificate and its key, which match and are valid; None without TLS.
 
     Raises:
         CommandFailed: one of them is missing (USAGE), unreadable, does not match the other, has a
@@ -55,7 +46,7 @@ def read_tls(cert: Path | None, key: Path | None) -> Tls | None:
         _fail(f"{cert} contains no PEM certificate")
     _check_fit(cert, key)
     _check_time(cert, certificate, datetime.now(UTC))
-    return Tls(cert, key)
+    return cert, key
 
 
 def _read(path: Path, kind: str) -> bytes:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from berth.cli.failure import CommandFailed, ExitCode
-from berth.cli.tls import EXPIRES_SOON, Tls, read_tls
+from berth.cli.tls import EXPIRES_SOON, read_tls
 from tests.certificates import Certificate, make_certificate
 
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -32,7 +32,7 @@ def test_a_certificate_and_its_key_are_taken(
     good: Certificate, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Without a message."""
-    assert read_tls(good.cert, good.key) == Tls(good.cert, good.key)
+    assert read_tls(good.cert, good.key) == (good.cert, good.key)
     assert not caplog.records
 
 
@@ -116,6 +116,6 @@ def test_a_chain_is_judged_by_its_first(good: Certificate, tmp_path: Path) -> No
     old = make_certificate(tmp_path, "old", begin=end - timedelta(days=9), end=end)
     chain = tmp_path / "chain"
     chain.write_bytes(good.cert.read_bytes() + old.cert.read_bytes())
-    assert read_tls(chain, good.key) == Tls(chain, good.key)
+    assert read_tls(chain, good.key) == (chain, good.key)
     chain.write_bytes(old.cert.read_bytes() + good.cert.read_bytes())
     assert "expired" in refused(chain, old.key)[0]
