@@ -102,8 +102,7 @@ def request_in_words(request: Mapping[str, Any]) -> str:
 
 
 def _amounts_of_group(group: Mapping[str, Any]) -> str:
-    pairs = group.get("resources", {}).items()
-    return ", ".join(f"{name} {amount(number)}" for name, number in pairs) or "no resources"
+    return amounts(group.get("resources", {})) or "no resources"
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:

@@ -73,18 +73,19 @@ def end(done: Sequence[Outcome], *, dry_run: bool) -> None:
     Raises:
         CommandFailed: some nodes were not migrated, or a dry run found changes pending.
     """
+    nodes = _counted(len(done), "node")
     failed = [outcome.error for outcome in done if outcome.error is not None]
     if failed:
         codes = {_code_of(error) for error in failed}
         raise CommandFailed(
-            f"{len(failed)} of {_nodes(len(done))} cannot be migrated and "
+            f"{len(failed)} of {nodes} cannot be migrated and "
             f"{'is' if len(failed) == 1 else 'are'} unchanged",
             next((code for code in _WORST_FIRST if code in codes), ExitCode.HOST),
         )
     pending = sum(1 for outcome in done if outcome.plan)
     if dry_run and pending:
         raise CommandFailed(
-            f"dry run: {pending} of {_nodes(len(done))} would change; nothing was written",
+            f"dry run: {pending} of {nodes} would change; nothing was written",
             ExitCode.PENDING,
         )
 
@@ -93,10 +94,6 @@ def _code_of(error: Exception) -> ExitCode:
     if isinstance(error, Conflict):
         return ExitCode.IN_USE
     return failure_for(error).code
-
-
-def _nodes(number: int) -> str:
-    return f"{number} node{'' if number == 1 else 's'}"
 
 
 # --- For people -----------------------------------------------------------------------------------

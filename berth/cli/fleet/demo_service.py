@@ -15,6 +15,7 @@ from pathlib import Path
 from random import Random
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
+from uuid import UUID
 
 from berth import deploy
 from berth.cli.columns import counted
@@ -222,7 +223,7 @@ class Traffic:
         shares = [share for share, _ in _FLAVORS.values()]
         (flavor,) = self._rng.choices(list(_FLAVORS), shares)
         project = self._rng.choice(PROJECTS)
-        uuid = _uuid(self._rng)
+        uuid = str(UUID(int=self._rng.getrandbits(128)))
         order = {"by": "random", "seed": self._rng.randrange(2**31)}
         is_leased = self._rng.random() < _LEASE_SHARE
         name = f"{flavor}-{uuid[:8]}"
@@ -253,8 +254,3 @@ class Traffic:
         body = {"select": select, "reason": reason, "effect": effect}
         self._client.send("PUT", f"{DRAINS}/rack-{rack}", body)
         self._drained.append(rack)
-
-
-def _uuid(rng: Random) -> str:
-    digits = f"{rng.getrandbits(128):032x}"
-    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import click
 
-from berth.cli.columns import amount, utc_time
+from berth.cli.columns import amounts, utc_time
 from berth.cli.completing import provider_names
 from berth.cli.failure import CommandFailed, ExitCode
 from berth.cli.fleet.access import Access
@@ -391,9 +391,6 @@ def _given(placement: Json, names: Mapping[str, str]) -> str:
     """What it holds; of other providers than the host, with their names."""
     parts = []
     for provider, given in placement["allocations"].items():
-        amounts = ", ".join(
-            f"{name} {amount(number)}" for name, number in given["resources"].items()
-        )
-        is_host = provider == placement["host"]
-        parts.append(amounts if is_host else f"{names[provider]} {amounts}")
+        whose = "" if provider == placement["host"] else f"{names[provider]} "
+        parts.append(f"{whose}{amounts(given['resources'])}")
     return "; ".join(parts)

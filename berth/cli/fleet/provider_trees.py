@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
 from berth.cli.columns import amount, counted, print_columns, print_line
 from berth.cli.fleet.labels import described
 from berth.cli.output import say
+from berth.model.inventory import MAX_INT, Inventory
 from berth.model.paths import DRAINS, tree_path
 from berth.model.refusals import Forbidden, NoOwnApi, NotThere, Refused
 
@@ -128,8 +128,6 @@ FIELDS: Final[Mapping[str, str]] = {
     "step_size": "STEP",
 }
 
-#: The value of max_unit that limits nothing.
-_UNLIMITED: Final = 2**31 - 1
 
 _HEADS: Final = ("CLASS", "USED", "CAPACITY", "TOTAL", *FIELDS.values())
 
@@ -164,9 +162,8 @@ def contents_of(client: Client, provider: Json) -> Contents:
 
 def capacity_of(record: Json) -> int:
     """How much of an inventory can be allocated in all."""
-    ratio: float = record["allocation_ratio"]
-    usable: int = record["total"] - record["reserved"]
-    return math.floor(usable * ratio)
+    ratio = record["allocation_ratio"]
+    return Inventory(record["total"], record["reserved"], allocation_ratio=ratio).capacity
 
 
 def print_inventories(inventories: Mapping[str, Json], usages: Mapping[str, int]) -> None:
@@ -186,17 +183,11 @@ def print_inventories(inventories: Mapping[str, Json], usages: Mapping[str, int]
 
 def _field(record: Json, name: str) -> str:
     value = record[name]
-    return "-" if name == "max_unit" and value == _UNLIMITED else amount(value)
+    return "-" if name == "max_unit" and value == MAX_INT else amount(value)
 
 
 #: The values of the fields of an inventory that say nothing.
-_DEFAULTS: Final = {
-    "reserved": 0,
-    "allocation_ratio": 1.0,
-    "min_unit": 1,
-    "max_unit": 2**31 - 1,
-    "step_size": 1,
-}
+_DEFAULTS: Final = asdict(Inventory(total=1))
 
 
 def differences(before: Json, after: Json) -> Iterator[str]:

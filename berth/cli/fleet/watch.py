@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 
-from berth.cli.columns import amount
+from berth.cli.columns import amount, amounts
 from berth.cli.fleet.access import Access
-from berth.cli.fleet.provider_trees import differences
+from berth.cli.fleet.provider_trees import capacity_of, differences
 from berth.cli.options import accessing, asking, option
 from berth.cli.output import say
-from berth.model.inventory import Inventory
 from berth.model.paths import FLEET
 from berth.model.printable import printable_json
 
@@ -151,25 +150,17 @@ def _with_parent_named(provider: Provider, providers: Mapping[str, Provider]) ->
 
 
 def _amounts(provider: Mapping[str, Any]) -> str:
-    return ", ".join(
-        f"{name} {amount(inventory['total'])}"
-        for name, inventory in provider["inventories"].items()
-    )
+    return amounts({name: each["total"] for name, each in provider["inventories"].items()})
 
 
 def _changed_usages(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Each changed usage with the capacity: "VCPU 62/64 (+8)"."""
+    capacities = {name: capacity_of(record) for name, record in now["inventories"].items()}
     return [
-        f"{name} {amount(used)}/{amount(_capacity(now['inventories'].get(name)))} ({difference:+,})"
+        f"{name} {amount(used)}/{amount(capacities.get(name, 0))} ({difference:+,})"
         for name, used in now["usages"].items()
         if (difference := used - before["usages"].get(name, 0))
     ]
-
-
-def _capacity(inventory: Mapping[str, Any] | None) -> int:
-    if inventory is None:
-        return 0
-    return Inventory(**inventory).capacity
 
 
 @click.command()
