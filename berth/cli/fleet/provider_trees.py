@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from berth.cli.columns import amount, counted, print_columns, print_line
 from berth.cli.fleet.labels import described
 from berth.cli.output import say
-from berth.model.inventory import MAX_INT, Inventory
 from berth.model.paths import DRAINS, tree_path
 from berth.model.refusals import Forbidden, NoOwnApi, NotThere, Refused
 
@@ -162,8 +161,7 @@ def contents_of(client: Client, provider: Json) -> Contents:
 
 def capacity_of(record: Json) -> int:
     """How much of an inventory can be allocated in all."""
-    ratio = record["allocation_ratio"]
-    return Inventory(record["total"], record["reserved"], allocation_ratio=ratio).capacity
+    return int((record["total"] - record["reserved"]) * record["allocation_ratio"])
 
 
 def print_inventories(inventories: Mapping[str, Json], usages: Mapping[str, int]) -> None:
@@ -183,11 +181,17 @@ def print_inventories(inventories: Mapping[str, Json], usages: Mapping[str, int]
 
 def _field(record: Json, name: str) -> str:
     value = record[name]
-    return "-" if name == "max_unit" and value == MAX_INT else amount(value)
+    return "-" if name == "max_unit" and value == _DEFAULTS[name] else amount(value)
 
 
 #: The values of the fields of an inventory that say nothing.
-_DEFAULTS: Final = asdict(Inventory(total=1))
+_DEFAULTS: Final = {
+    "reserved": 0,
+    "allocation_ratio": 1.0,
+    "min_unit": 1,
+    "max_unit": 2**31 - 1,
+    "step_size": 1,
+}
 
 
 def differences(before: Json, after: Json) -> Iterator[str]:
