@@ -23,7 +23,6 @@ from berth.cli.fleet.access import Access
 from berth.cli.fleet.nouns import add_part_of_provider
 from berth.cli.fleet.references import consumer_uuid_of, find_provider, names_of
 from berth.cli.fleet.refusals import did_you_mean, warn
-from berth.cli.fleet.request_options import without_none
 from berth.cli.options import accessing, argument, asking, lease_seconds, option
 from berth.cli.output import say
 from berth.model.paths import CONSUMERS, LEASES, consumer_path, path_of
@@ -100,7 +99,11 @@ def _warn_of_nothing(filters: _Filters) -> None:
 
 
 def _listed(client: Client, filters: _Filters) -> Answer:
-    return client.get(CONSUMERS, without_none(**filters).items())
+    return client.get(CONSUMERS, _given(filters))
+
+
+def _given(filters: _Filters) -> list[tuple[str, str]]:
+    return [(name, value) for name, value in filters.items() if value is not None]
 
 
 def _of_subject(client: Client, subject: str, filters: _Filters) -> Answer:
@@ -362,7 +365,7 @@ add_part_of_provider(
 def project(client: Client, project_id: str, user: str | None, consumer_type: str | None) -> None:
     """Show what a project uses, by consumer type."""
     filters = {"project_id": project_id, "user_id": user, "consumer_type": consumer_type}
-    answer = client.get("/usages", without_none(**filters).items())
+    answer = client.get("/usages", _given(filters))
     if not answer.json()["usages"]:
         _warn_of_nothing(filters)
     client.show(answer, lambda body: _print_by_type(body["usages"]))
