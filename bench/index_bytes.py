@@ -13,13 +13,14 @@ from __future__ import annotations
 import sys
 import tracemalloc
 from collections import Counter
+from functools import partial
 from uuid import UUID
 
 from berth.index.block import ARRAYS, Block
 from berth.index.fleet import Fleet
 from berth.index.snapshot import Snapshot
 from berth.model.ids import AggregateId, ClassId, ProviderId
-from berth.store.index_feed import FleetRows
+from berth.store.index_feed import FleetPart, FleetRows
 
 _CLASSES = (0, 1, 2)
 _PART = 16_384
@@ -30,7 +31,8 @@ def main(count: int) -> None:
     """Load a fleet, and print a table."""
     tracemalloc.start()
     fleet = Fleet(class_ids={}, trait_ids={})
-    fleet.load(rows_of(first, min(first + _PART, count)) for first in range(0, count, _PART))
+    firsts = range(0, count, _PART)
+    fleet.load(FleetPart(None, partial(rows_of, n, min(n + _PART, count))) for n in firsts)
     snapshot = fleet.snapshot()
     total, _ = tracemalloc.get_traced_memory()
     parts = bytes_of(snapshot)

@@ -11,14 +11,14 @@ a new block, which shares with the old one all arrays that did not change.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from berth.index.records import NodeRecord
+from berth.index.records import InventoryRecord, NodeRecord
 from berth.index.sets import NO_DRAINS, Mask, drained_of
 from berth.index.shape import Shape
 from berth.index.text_column import TextColumn
@@ -80,33 +80,13 @@ class Columns(Struct, frozen=True):
     stepped: bool
 
     @classmethod
-    def of(
-        cls,
-        *,
-        capacity: Floats,
-        used: Floats,
-        min_unit: SmallInts,
-        max_unit: SmallInts,
-        step_size: SmallInts,
-        total: SmallInts,
-        reserved: SmallInts,
-        allocation_ratio: Floats,
-        modified: Ints,
-    ) -> Columns:
-        """The columns, with those that follow from them."""
+    def of(cls, **own: NDArray[Any]) -> Columns:
+        """The columns from `OWN` arrays, with those that follow from them."""
         return cls(
-            capacity,
-            used,
-            min_unit,
-            max_unit,
-            step_size,
-            total,
-            reserved,
-            allocation_ratio,
-            modified,
-            room=room_of(capacity, used, max_unit),
-            min_unit_max=int(min_unit.max()),
-            stepped=bool((step_size != 1).any()),
+            **own,
+            room=room_of(own["capacity"], own["used"], own["max_unit"]),
+            min_unit_max=int(own["min_unit"].max()),
+            stepped=bool((own["step_size"] != 1).any()),
         )
 
     def with_rows(self, rows: Sequence[int], new: Columns) -> Columns:
@@ -149,8 +129,7 @@ class Columns(Struct, frozen=True):
 
     def with_values(self, **arrays: Floats) -> Columns:
         """The columns with other capacities, amounts used or allocation ratios."""
-        own = {name: getattr(self, name) for name in ARRAYS if name != "room"}
-        return Columns.of(**{**own, **arrays})
+        return Columns.of(**{**{name: getattr(self, name) for name in OWN}, **arrays})
 
     def only(self, index: Ints) -> Columns:
         """Some rows, in the order given."""
@@ -170,10 +149,9 @@ class Columns(Struct, frozen=True):
         )
 
 
-#: The arrays among the fields of `Columns`, which come first.
-ARRAYS: Final = tuple(
-    name for name in Columns.__struct_fields__ if name not in ("min_unit_max", "stepped")
-)
+#: The arrays among the fields of `Columns`, which come first, and those that follow from no others.
+ARRAYS: Final = Columns.__struct_fields__[:-2]
+OWN: Final = ARRAYS[:-1]
 
 
 def room_of(capacity: Floats, used: Floats, max_unit: SmallInts) -> SmallInts:
@@ -413,13 +391,9 @@ class Block(Struct, frozen=True, eq=False):
         first = blocks[0]
         return cls(
             shape=first.shape,
-            provider_ids=_side_by_side([block.provider_ids for block in blocks]),
-            uuid_bytes=_side_by_side([block.uuid_bytes for block in blocks]),
-            aggregate_sets=_side_by_side([block.aggregate_sets for block in blocks]),
+            **{name: _side_by_side([getattr(block, name) for block in blocks]) for name in _PLAIN},
             tree_aggregate_sets=np.concatenate([block.tree_aggregate_sets for block in blocks]),
             names=TextColumn.joined([block.names for block in blocks]),
-            generations=_side_by_side([block.generations for block in blocks]),
-            modified=_side_by_side([block.modified for block in blocks]),
             columns={
                 class_id: Columns.joined([block.columns[class_id] for block in blocks])
                 for class_id in first.columns
@@ -457,18 +431,18 @@ class Block(Struct, frozen=True, eq=False):
         """Some rows, in the order given."""
         return Block(
             shape=self.shape,
-            provider_ids=self.provider_ids.take(index, axis=1),
-            uuid_bytes=self.uuid_bytes.take(index, axis=1),
-            aggregate_sets=self.aggregate_sets.take(index, axis=1),
+            **{name: getattr(self, name).take(index, axis=1) for name in _PLAIN},
             tree_aggregate_sets=self.tree_aggregate_sets.take(index),
             names=self.names.take(index),
-            generations=self.generations.take(index, axis=1),
-            modified=self.modified.take(index, axis=1),
             columns={class_id: columns.only(index) for class_id, columns in self.columns.items()},
             summaries=self.summaries.take(index),
             drain_sets=_taken_if_any(self.drain_sets, index),
             drained=_taken_if_any(self.drained, index),
         )
+
+
+#: The arrays of a block that begin with the axes K and R, and are never None.
+_PLAIN: Final = ("provider_ids", "uuid_bytes", "aggregate_sets", "generations", "modified")
 
 
 def no_texts(count: int) -> Texts:
@@ -519,6 +493,11 @@ def _joined_if_any(
     )
 
 
+#: An `InventoryRecord` in the types of `Columns`.
+_TYPES: Final = ("i8", "f8", "f8", "i4", "i4", "i4", "i4", "i4", "f8", "i8")
+_INVENTORY: Final = np.dtype([*zip(InventoryRecord._fields, _TYPES, strict=True)])
+
+
 def _columns_of(shape: Shape, nodes: Sequence[Sequence[NodeRecord]]) -> dict[ClassId, Columns]:
     columns = {}
     for class_id, having in shape.nodes_of_class.items():
@@ -526,19 +505,8 @@ def _columns_of(shape: Shape, nodes: Sequence[Sequence[NodeRecord]]) -> dict[Cla
         for node in having:
             at = shape.node_types[node].classes.index(class_id)
             lines.append([record.inventories[at] for record in nodes[node]])
-        columns[class_id] = Columns.of(
-            capacity=np.array([[i.capacity for i in line] for line in lines], dtype=np.float64),
-            used=np.array([[i.used for i in line] for line in lines], dtype=np.float64),
-            min_unit=np.array([[i.min_unit for i in line] for line in lines], dtype=np.int32),
-            max_unit=np.array([[i.max_unit for i in line] for line in lines], dtype=np.int32),
-            step_size=np.array([[i.step_size for i in line] for line in lines], dtype=np.int32),
-            total=np.array([[i.total for i in line] for line in lines], dtype=np.int32),
-            reserved=np.array([[i.reserved for i in line] for line in lines], dtype=np.int32),
-            allocation_ratio=np.array(
-                [[i.allocation_ratio for i in line] for line in lines], dtype=np.float64
-            ),
-            modified=np.array([[i.modified for i in line] for line in lines], dtype=np.int64),
-        )
+        table = np.array(lines, dtype=_INVENTORY)
+        columns[class_id] = Columns.of(**{name: np.ascontiguousarray(table[name]) for name in OWN})
     return columns
 
 

@@ -37,7 +37,7 @@ from berth.model.ids import (
     TraitId,
 )
 from berth.model.named import DrainId, NamedRecords
-from berth.store.index_feed import FleetRows, ProviderState
+from berth.store.index_feed import FleetPart, FleetRows, ProviderState
 
 N = TypeVar("N")
 
@@ -221,7 +221,7 @@ class Fleet:
                     uuids[provider] = ProviderUUID(block.uuid(node, at.row))
         return uuids
 
-    def load(self, parts: Iterable[FleetRows]) -> None:
+    def load(self, parts: Iterable[FleetPart]) -> None:
         """Fill the fleet, which must be empty: each tree in one of some parts, whole."""
         assert not self._blocks
         builder = BlockBuilder(self._shapes, self._sets, self._drain_sets, self._rows_max)

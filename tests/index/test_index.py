@@ -17,14 +17,17 @@ import pytest
 
 from berth.index import Index, Snapshot
 from berth.index.fleet import Fleet
+from berth.index.index import loaded
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import DatabaseUnavailable, IndexUnavailable
 from berth.model.ids import ConsumerUUID, ProviderUUID
 from berth.model.inventory import Inventory
 from berth.model.shown import UNSET
+from berth.store import index_feed
 from berth.store.allocations import replace_allocations
 from berth.store.engine.database import Database, utc_now
 from berth.store.engine.opening import DatabaseOptions, open_database
+from berth.store.index_feed import FleetPart, FleetRows
 from berth.store.inventories import replace_inventories
 from berth.store.providers import get_provider, update_provider
 from tests.e2e.serving import PATIENCE, wait_until
@@ -105,6 +108,45 @@ def test_a_load_in_parts_has_every_tree(
     assert all(snapshot.locate_uuid(provider_uuid(provider.name)) for provider in SEVEN.providers)
     assert all(block.rows <= rows_max for _, block in snapshot.occupied())
     assert checked(index) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "reads_rows"),
+    [
+        ("resource_providers SET name = 'a, b' WHERE id = 2", False),
+        ("resource_providers SET name = 'two\nlines' WHERE id = 2", True),
+        ("resource_providers SET name = NULL WHERE id = 2", True),
+        ("resource_providers SET name = NULL, uuid = 'a\nb' WHERE id = 2", True),
+        ("resource_providers SET uuid = 'short' WHERE id = 2", False),
+        ("resource_providers SET created_at = NULL, updated_at = NULL", False),
+        ("inventories SET allocation_ratio = 0.7", False),
+        ("inventories SET allocation_ratio = 12345678", True),
+        ("berth_usages SET used = 9007199254740991", False),
+    ],
+)
+def test_what_a_text_cannot_hold_is_read_as_rows(
+    database: Database, monkeypatch: pytest.MonkeyPatch, change: str, reads_rows: bool
+) -> None:
+    """A load gives the same from texts of whole columns and from rows, which only these need."""
+    build_in_store(world(FLEET), database)
+    run(str(database.engine.url), f"UPDATE {change}")
+    read: list[FleetRows] = []
+    with database.read() as tx:
+        _, part = index_feed.fleet_parts(tx)
+
+        def rows() -> FleetRows:
+            read.append(part.rows())
+            return read[-1]
+
+        def trees(texts: FleetRows | None) -> list[object]:
+            parts = [FleetPart(texts, rows)]
+            monkeypatch.setattr(index_feed, "fleet_parts", lambda *_, **__: parts)
+            blocks = [block for _, block in loaded(tx).snapshot().occupied()]
+            return [tree_of(block, row).nodes for block in blocks for row in range(block.rows)]
+
+        from_texts, was_read = trees(part.texts), bool(read)
+        assert from_texts == trees(None)
+    assert was_read == reads_rows
 
 
 def rename(db: Database, name: str) -> None:

@@ -16,7 +16,7 @@ from berth.index.provider_texts import Field, ProviderList
 from berth.index.records import json_of
 from berth.index.texts import Template, numbers_length
 from berth.model.ids import ClassId, ProviderId
-from berth.store.index_feed import FleetRows
+from berth.store.index_feed import FleetPart, FleetRows
 from tests.index.rows import provider_row
 
 CLASSES = {name: ClassId(each) for each, name in enumerate(("VCPU", "MEMORY_MB", "DISK_GB"))}
@@ -49,7 +49,7 @@ def test_a_list_is_what_its_providers_are(
             )
         )
     fleet = Fleet(class_ids=CLASSES, trait_ids={}, rows_max=25)
-    fleet.load([rows])
+    fleet.load([FleetPart(None, lambda: rows)])
     snapshot = fleet.snapshot()
     form = Template[Field].of(
         [

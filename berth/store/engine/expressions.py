@@ -79,6 +79,14 @@ class epoch_seconds(FunctionElement[int]):
     name = "epoch_seconds"
 
 
+class joined(FunctionElement[str]):
+    """All numbers of a column with commas between them, without those that are NULL."""
+
+    type = String()
+    inherit_cache = True
+    name = "joined"
+
+
 class server_time(FunctionElement[datetime]):
     """The time of the server's clock with its fraction of a second, naive UTC."""
 
@@ -114,9 +122,9 @@ def _in_utf8(element: common_text, compiler: SQLCompiler, **options: Any) -> str
 @compiles(epoch_seconds)
 def _from_text(element: epoch_seconds, compiler: SQLCompiler, **options: Any) -> str:
     # Without the fraction, which SQLite would round.
-    return (
-        f"CAST(strftime('%s', substr({_as_it_is(element, compiler, **options)}, 1, 19)) AS INTEGER)"
-    )
+    # PERF bench, start: `strftime` gives a text, which takes a fifth longer.
+    day = f"julianday(substr({_as_it_is(element, compiler, **options)}, 1, 19))"
+    return f"CAST(round(({day} - 2440587.5) * 86400) AS INTEGER)"
 
 
 @compiles(epoch_seconds, "postgresql")
@@ -127,6 +135,17 @@ def _extracted(element: epoch_seconds, compiler: SQLCompiler, **options: Any) ->
 @compiles(epoch_seconds, "mysql")
 def _since_1970(element: epoch_seconds, compiler: SQLCompiler, **options: Any) -> str:
     return f"timestampdiff(SECOND, '1970-01-01', {_as_it_is(element, compiler, **options)})"
+
+
+@compiles(joined)
+def _group_concat(element: joined, compiler: SQLCompiler, **options: Any) -> str:
+    # PERF bench, start: with the separator, SQLite takes a third longer.
+    return f"group_concat({_as_it_is(element, compiler, **options)})"
+
+
+@compiles(joined, "postgresql")
+def _string_agg(element: joined, compiler: SQLCompiler, **options: Any) -> str:
+    return f"string_agg(CAST({_as_it_is(element, compiler, **options)} AS TEXT), ',')"
 
 
 @compiles(time_text)

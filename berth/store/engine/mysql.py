@@ -30,6 +30,9 @@ from berth.store.engine.prepared import CLUSTERED, Runner
 #: How long to wait for a locked row before it is an error.
 _LOCK_S_MAX: Final = 5
 
+#: The longest text that `group_concat` makes; longer ones are cut.
+_TEXT_BYTES_MAX: Final = 64 << 20
+
 #: How long one statement waits for the lock of the schema.
 _SCHEMA_LOCK_S: Final = 60
 
@@ -150,7 +153,8 @@ class MysqlDialect(Dialect):
             cursor.execute(
                 # Id 0 is a resource class, not a request for the next number.
                 f"SET SESSION sql_mode = CONCAT_WS(',', {mode}, 'NO_AUTO_VALUE_ON_ZERO'), "
-                f"SESSION innodb_lock_wait_timeout = {_LOCK_S_MAX}",
+                f"SESSION innodb_lock_wait_timeout = {_LOCK_S_MAX}, "
+                f"SESSION group_concat_max_len = {_TEXT_BYTES_MAX}",
                 (self.sql_mode,) if self.sql_mode else (),
             )
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")

@@ -644,6 +644,31 @@ SELECT resource_providers.id, coalesce(resource_providers.generation, %(coalesce
 FROM resource_providers LEFT OUTER JOIN berth_usages ON berth_usages.resource_provider_id = resource_providers.id
 WHERE resource_providers.id IN (__[POSTCOMPILE_providers])
 
+-- store.index_feed._TEXTS_OF_ROOT_RANGE[0]
+SELECT count(*) AS count_1, string_agg(CAST(resource_providers.id AS TEXT), ',') AS joined_1, string_agg(coalesce(resource_providers.uuid, %(coalesce_1)s::VARCHAR), __[POSTCOMPILE_aggregate_strings_2]) AS aggregate_strings_1, string_agg(CAST(coalesce(resource_providers.parent_provider_id, %(coalesce_2)s::BIGINT) AS TEXT), ',') AS joined_2, string_agg(CAST(resource_providers.root_provider_id AS TEXT), ',') AS joined_3, string_agg(coalesce(resource_providers.name, %(coalesce_3)s::VARCHAR), __[POSTCOMPILE_aggregate_strings_4]) AS aggregate_strings_3, string_agg(CAST(coalesce(resource_providers.generation, %(coalesce_4)s::INTEGER) AS TEXT), ',') AS joined_4, string_agg(CAST(coalesce(CAST(floor(EXTRACT(epoch FROM coalesce(resource_providers.updated_at, resource_providers.created_at))) AS BIGINT), %(coalesce_5)s::INTEGER) AS TEXT), ',') AS joined_5
+FROM resource_providers
+WHERE resource_providers.root_provider_id > %(after)s::INTEGER AND resource_providers.root_provider_id <= %(upto)s::BIGINT
+
+-- store.index_feed._TEXTS_OF_ROOT_RANGE[1]
+SELECT count(*) AS count_1, string_agg(CAST(inventories.resource_provider_id AS TEXT), ',') AS joined_1, string_agg(CAST(inventories.resource_class_id AS TEXT), ',') AS joined_2, string_agg(CAST(inventories.total AS TEXT), ',') AS joined_3, string_agg(CAST(inventories.reserved AS TEXT), ',') AS joined_4, string_agg(CAST(CASE WHEN (inventories.allocation_ratio BETWEEN %(param_1)s::INTEGER AND %(param_2)s AND round(inventories.allocation_ratio * %(param_3)s) / CAST(%(round_1)s AS FLOAT) = inventories.allocation_ratio) THEN CAST(round(inventories.allocation_ratio * %(param_3)s) AS BIGINT) END AS TEXT), ',') AS joined_5, string_agg(CAST(coalesce(berth_usages.used, %(coalesce_1)s::INTEGER) AS TEXT), ',') AS joined_6, string_agg(CAST(inventories.min_unit AS TEXT), ',') AS joined_7, string_agg(CAST(inventories.max_unit AS TEXT), ',') AS joined_8, string_agg(CAST(inventories.step_size AS TEXT), ',') AS joined_9, string_agg(CAST(coalesce(CAST(floor(EXTRACT(epoch FROM coalesce(inventories.updated_at, inventories.created_at))) AS BIGINT), %(coalesce_2)s::INTEGER) AS TEXT), ',') AS joined_10
+FROM resource_providers JOIN inventories ON inventories.resource_provider_id = resource_providers.id LEFT OUTER JOIN berth_usages ON berth_usages.resource_provider_id = inventories.resource_provider_id AND berth_usages.resource_class_id = inventories.resource_class_id
+WHERE resource_providers.root_provider_id > %(after)s::INTEGER AND resource_providers.root_provider_id <= %(upto)s::BIGINT
+
+-- store.index_feed._TEXTS_OF_ROOT_RANGE[2]
+SELECT count(*) AS count_1, string_agg(CAST(resource_provider_traits.resource_provider_id AS TEXT), ',') AS joined_1, string_agg(CAST(resource_provider_traits.trait_id AS TEXT), ',') AS joined_2
+FROM resource_providers JOIN resource_provider_traits ON resource_provider_traits.resource_provider_id = resource_providers.id
+WHERE resource_providers.root_provider_id > %(after)s::INTEGER AND resource_providers.root_provider_id <= %(upto)s::BIGINT
+
+-- store.index_feed._TEXTS_OF_ROOT_RANGE[3]
+SELECT count(*) AS count_1, string_agg(CAST(resource_provider_aggregates.resource_provider_id AS TEXT), ',') AS joined_1, string_agg(CAST(resource_provider_aggregates.aggregate_id AS TEXT), ',') AS joined_2
+FROM resource_providers JOIN resource_provider_aggregates ON resource_provider_aggregates.resource_provider_id = resource_providers.id
+WHERE resource_providers.root_provider_id > %(after)s::INTEGER AND resource_providers.root_provider_id <= %(upto)s::BIGINT
+
+-- store.index_feed._TEXTS_OF_ROOT_RANGE[4]
+SELECT berth_drained.provider_id, berth_drained.drain_id
+FROM resource_providers JOIN berth_drained ON berth_drained.provider_id = resource_providers.id AND berth_drained.provider_uuid = resource_providers.uuid
+WHERE resource_providers.root_provider_id > %(after)s::INTEGER AND resource_providers.root_provider_id <= %(upto)s::BIGINT
+
 -- store.index_feed._TRAITS
 SELECT traits.name, traits.id, coalesce(CAST(floor(EXTRACT(epoch FROM coalesce(traits.updated_at, traits.created_at))) AS BIGINT), %(coalesce_2)s::INTEGER) AS coalesce_1
 FROM traits

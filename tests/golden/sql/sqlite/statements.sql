@@ -580,17 +580,17 @@ FROM berth_journal
 WHERE berth_journal.writer_id = ? AND berth_journal.seq > ? GROUP BY berth_journal.provider_id
 
 -- store.index_feed._OF_NO_ROOT
-SELECT resource_providers.id, resource_providers.uuid, resource_providers.parent_provider_id, resource_providers.root_provider_id, resource_providers.name, coalesce(resource_providers.generation, ?) AS coalesce_1, coalesce(CAST(strftime('%s', substr(coalesce(resource_providers.updated_at, resource_providers.created_at), 1, 19)) AS INTEGER), ?) AS coalesce_3
+SELECT resource_providers.id, resource_providers.uuid, resource_providers.parent_provider_id, resource_providers.root_provider_id, resource_providers.name, coalesce(resource_providers.generation, ?) AS coalesce_1, coalesce(CAST(round((julianday(substr(coalesce(resource_providers.updated_at, resource_providers.created_at), 1, 19)) - 2440587.5) * 86400) AS INTEGER), ?) AS coalesce_3
 FROM resource_providers
 WHERE resource_providers.root_provider_id IS NULL OR resource_providers.root_provider_id < ?
 
 -- store.index_feed._OF_ROOTS[0]
-SELECT resource_providers.id, resource_providers.uuid, resource_providers.parent_provider_id, resource_providers.root_provider_id, resource_providers.name, coalesce(resource_providers.generation, ?) AS coalesce_1, coalesce(CAST(strftime('%s', substr(coalesce(resource_providers.updated_at, resource_providers.created_at), 1, 19)) AS INTEGER), ?) AS coalesce_3
+SELECT resource_providers.id, resource_providers.uuid, resource_providers.parent_provider_id, resource_providers.root_provider_id, resource_providers.name, coalesce(resource_providers.generation, ?) AS coalesce_1, coalesce(CAST(round((julianday(substr(coalesce(resource_providers.updated_at, resource_providers.created_at), 1, 19)) - 2440587.5) * 86400) AS INTEGER), ?) AS coalesce_3
 FROM resource_providers
 WHERE resource_providers.root_provider_id IN (__[POSTCOMPILE_roots])
 
 -- store.index_feed._OF_ROOTS[1]
-SELECT inventories.resource_provider_id, inventories.resource_class_id, inventories.total, inventories.reserved, inventories.allocation_ratio, coalesce(berth_usages.used, ?) AS coalesce_1, inventories.min_unit, inventories.max_unit, inventories.step_size, coalesce(CAST(strftime('%s', substr(coalesce(inventories.updated_at, inventories.created_at), 1, 19)) AS INTEGER), ?) AS coalesce_3
+SELECT inventories.resource_provider_id, inventories.resource_class_id, inventories.total, inventories.reserved, inventories.allocation_ratio, coalesce(berth_usages.used, ?) AS coalesce_1, inventories.min_unit, inventories.max_unit, inventories.step_size, coalesce(CAST(round((julianday(substr(coalesce(inventories.updated_at, inventories.created_at), 1, 19)) - 2440587.5) * 86400) AS INTEGER), ?) AS coalesce_3
 FROM resource_providers JOIN inventories ON inventories.resource_provider_id = resource_providers.id LEFT OUTER JOIN berth_usages ON berth_usages.resource_provider_id = inventories.resource_provider_id AND berth_usages.resource_class_id = inventories.resource_class_id
 WHERE resource_providers.root_provider_id IN (__[POSTCOMPILE_roots])
 
@@ -610,12 +610,12 @@ FROM resource_providers JOIN berth_drained ON berth_drained.provider_id = resour
 WHERE resource_providers.root_provider_id IN (__[POSTCOMPILE_roots])
 
 -- store.index_feed._OF_ROOT_RANGE[0]
-SELECT resource_providers.id, resource_providers.uuid, resource_providers.parent_provider_id, resource_providers.root_provider_id, resource_providers.name, coalesce(resource_providers.generation, ?) AS coalesce_1, coalesce(CAST(strftime('%s', substr(coalesce(resource_providers.updated_at, resource_providers.created_at), 1, 19)) AS INTEGER), ?) AS coalesce_3
+SELECT resource_providers.id, resource_providers.uuid, resource_providers.parent_provider_id, resource_providers.root_provider_id, resource_providers.name, coalesce(resource_providers.generation, ?) AS coalesce_1, coalesce(CAST(round((julianday(substr(coalesce(resource_providers.updated_at, resource_providers.created_at), 1, 19)) - 2440587.5) * 86400) AS INTEGER), ?) AS coalesce_3
 FROM resource_providers
 WHERE resource_providers.root_provider_id > ? AND resource_providers.root_provider_id <= ?
 
 -- store.index_feed._OF_ROOT_RANGE[1]
-SELECT inventories.resource_provider_id, inventories.resource_class_id, inventories.total, inventories.reserved, inventories.allocation_ratio, coalesce(berth_usages.used, ?) AS coalesce_1, inventories.min_unit, inventories.max_unit, inventories.step_size, coalesce(CAST(strftime('%s', substr(coalesce(inventories.updated_at, inventories.created_at), 1, 19)) AS INTEGER), ?) AS coalesce_3
+SELECT inventories.resource_provider_id, inventories.resource_class_id, inventories.total, inventories.reserved, inventories.allocation_ratio, coalesce(berth_usages.used, ?) AS coalesce_1, inventories.min_unit, inventories.max_unit, inventories.step_size, coalesce(CAST(round((julianday(substr(coalesce(inventories.updated_at, inventories.created_at), 1, 19)) - 2440587.5) * 86400) AS INTEGER), ?) AS coalesce_3
 FROM resource_providers JOIN inventories ON inventories.resource_provider_id = resource_providers.id LEFT OUTER JOIN berth_usages ON berth_usages.resource_provider_id = inventories.resource_provider_id AND berth_usages.resource_class_id = inventories.resource_class_id
 WHERE resource_providers.root_provider_id > ? AND resource_providers.root_provider_id <= ?
 
@@ -640,12 +640,37 @@ FROM resource_providers
 WHERE resource_providers.id IN (__[POSTCOMPILE_providers])
 
 -- store.index_feed._STATES
-SELECT resource_providers.id, coalesce(resource_providers.generation, ?) AS coalesce_1, coalesce(CAST(strftime('%s', substr(coalesce(resource_providers.updated_at, resource_providers.created_at), 1, 19)) AS INTEGER), ?) AS coalesce_3, berth_usages.resource_class_id, berth_usages.used
+SELECT resource_providers.id, coalesce(resource_providers.generation, ?) AS coalesce_1, coalesce(CAST(round((julianday(substr(coalesce(resource_providers.updated_at, resource_providers.created_at), 1, 19)) - 2440587.5) * 86400) AS INTEGER), ?) AS coalesce_3, berth_usages.resource_class_id, berth_usages.used
 FROM resource_providers LEFT OUTER JOIN berth_usages ON berth_usages.resource_provider_id = resource_providers.id
 WHERE resource_providers.id IN (__[POSTCOMPILE_providers])
 
+-- store.index_feed._TEXTS_OF_ROOT_RANGE[0]
+SELECT count(*) AS count_1, group_concat(resource_providers.id) AS joined_1, group_concat(coalesce(resource_providers.uuid, ?), __[POSTCOMPILE_aggregate_strings_2]) AS aggregate_strings_1, group_concat(coalesce(resource_providers.parent_provider_id, ?)) AS joined_2, group_concat(resource_providers.root_provider_id) AS joined_3, group_concat(coalesce(resource_providers.name, ?), __[POSTCOMPILE_aggregate_strings_4]) AS aggregate_strings_3, group_concat(coalesce(resource_providers.generation, ?)) AS joined_4, group_concat(coalesce(CAST(round((julianday(substr(coalesce(resource_providers.updated_at, resource_providers.created_at), 1, 19)) - 2440587.5) * 86400) AS INTEGER), ?)) AS joined_5
+FROM resource_providers
+WHERE resource_providers.root_provider_id > ? AND resource_providers.root_provider_id <= ?
+
+-- store.index_feed._TEXTS_OF_ROOT_RANGE[1]
+SELECT count(*) AS count_1, group_concat(inventories.resource_provider_id) AS joined_1, group_concat(inventories.resource_class_id) AS joined_2, group_concat(inventories.total) AS joined_3, group_concat(inventories.reserved) AS joined_4, group_concat(CASE WHEN (inventories.allocation_ratio BETWEEN ? AND ? AND round(inventories.allocation_ratio * ?) / (? + 0.0) = inventories.allocation_ratio) THEN CAST(round(inventories.allocation_ratio * ?) AS BIGINT) END) AS joined_5, group_concat(coalesce(berth_usages.used, ?)) AS joined_6, group_concat(inventories.min_unit) AS joined_7, group_concat(inventories.max_unit) AS joined_8, group_concat(inventories.step_size) AS joined_9, group_concat(coalesce(CAST(round((julianday(substr(coalesce(inventories.updated_at, inventories.created_at), 1, 19)) - 2440587.5) * 86400) AS INTEGER), ?)) AS joined_10
+FROM resource_providers JOIN inventories ON inventories.resource_provider_id = resource_providers.id LEFT OUTER JOIN berth_usages ON berth_usages.resource_provider_id = inventories.resource_provider_id AND berth_usages.resource_class_id = inventories.resource_class_id
+WHERE resource_providers.root_provider_id > ? AND resource_providers.root_provider_id <= ?
+
+-- store.index_feed._TEXTS_OF_ROOT_RANGE[2]
+SELECT count(*) AS count_1, group_concat(resource_provider_traits.resource_provider_id) AS joined_1, group_concat(resource_provider_traits.trait_id) AS joined_2
+FROM resource_providers JOIN resource_provider_traits ON resource_provider_traits.resource_provider_id = resource_providers.id
+WHERE resource_providers.root_provider_id > ? AND resource_providers.root_provider_id <= ?
+
+-- store.index_feed._TEXTS_OF_ROOT_RANGE[3]
+SELECT count(*) AS count_1, group_concat(resource_provider_aggregates.resource_provider_id) AS joined_1, group_concat(resource_provider_aggregates.aggregate_id) AS joined_2
+FROM resource_providers JOIN resource_provider_aggregates ON resource_provider_aggregates.resource_provider_id = resource_providers.id
+WHERE resource_providers.root_provider_id > ? AND resource_providers.root_provider_id <= ?
+
+-- store.index_feed._TEXTS_OF_ROOT_RANGE[4]
+SELECT berth_drained.provider_id, berth_drained.drain_id
+FROM resource_providers JOIN berth_drained ON berth_drained.provider_id = resource_providers.id AND berth_drained.provider_uuid = resource_providers.uuid
+WHERE resource_providers.root_provider_id > ? AND resource_providers.root_provider_id <= ?
+
 -- store.index_feed._TRAITS
-SELECT traits.name, traits.id, coalesce(CAST(strftime('%s', substr(coalesce(traits.updated_at, traits.created_at), 1, 19)) AS INTEGER), ?) AS coalesce_1
+SELECT traits.name, traits.id, coalesce(CAST(round((julianday(substr(coalesce(traits.updated_at, traits.created_at), 1, 19)) - 2440587.5) * 86400) AS INTEGER), ?) AS coalesce_1
 FROM traits
 
 -- store.inventories._CLASS_NAMES
@@ -1318,11 +1343,11 @@ FROM berth_writer
 WHERE berth_writer.seq > ? ORDER BY berth_writer.id
 
 -- upkeep.left_state._FLEET[0]
-SELECT count(*) AS count_1, coalesce(sum(CAST(resource_providers.id AS BIGINT)), ?) AS coalesce_1, coalesce(sum(CAST(resource_providers.generation AS BIGINT)), ?) AS coalesce_3, coalesce(sum(CAST(resource_providers.parent_provider_id AS BIGINT)), ?) AS coalesce_5, coalesce(sum(CAST(CAST(strftime('%s', substr(coalesce(resource_providers.updated_at, resource_providers.created_at), 1, 19)) AS INTEGER) AS BIGINT)), ?) AS coalesce_7
+SELECT count(*) AS count_1, coalesce(sum(CAST(resource_providers.id AS BIGINT)), ?) AS coalesce_1, coalesce(sum(CAST(resource_providers.generation AS BIGINT)), ?) AS coalesce_3, coalesce(sum(CAST(resource_providers.parent_provider_id AS BIGINT)), ?) AS coalesce_5, coalesce(sum(CAST(CAST(round((julianday(substr(coalesce(resource_providers.updated_at, resource_providers.created_at), 1, 19)) - 2440587.5) * 86400) AS INTEGER) AS BIGINT)), ?) AS coalesce_7
 FROM resource_providers
 
 -- upkeep.left_state._FLEET[1]
-SELECT count(*) AS count_1, coalesce(sum(CAST(inventories.id AS BIGINT)), ?) AS coalesce_1, coalesce(sum(CAST(inventories.total AS BIGINT)), ?) AS coalesce_3, coalesce(sum(CAST(CAST(strftime('%s', substr(coalesce(inventories.updated_at, inventories.created_at), 1, 19)) AS INTEGER) AS BIGINT)), ?) AS coalesce_5
+SELECT count(*) AS count_1, coalesce(sum(CAST(inventories.id AS BIGINT)), ?) AS coalesce_1, coalesce(sum(CAST(inventories.total AS BIGINT)), ?) AS coalesce_3, coalesce(sum(CAST(CAST(round((julianday(substr(coalesce(inventories.updated_at, inventories.created_at), 1, 19)) - 2440587.5) * 86400) AS INTEGER) AS BIGINT)), ?) AS coalesce_5
 FROM inventories
 
 -- upkeep.left_state._FLEET[2]
@@ -1338,9 +1363,9 @@ SELECT count(*) AS count_1, coalesce(sum(CAST(placement_aggregates.id AS BIGINT)
 FROM placement_aggregates
 
 -- upkeep.left_state._FLEET[5]
-SELECT count(*) AS count_1, coalesce(sum(CAST(traits.id AS BIGINT)), ?) AS coalesce_1, coalesce(sum(CAST(CAST(strftime('%s', substr(coalesce(traits.updated_at, traits.created_at), 1, 19)) AS INTEGER) AS BIGINT)), ?) AS coalesce_3
+SELECT count(*) AS count_1, coalesce(sum(CAST(traits.id AS BIGINT)), ?) AS coalesce_1, coalesce(sum(CAST(CAST(round((julianday(substr(coalesce(traits.updated_at, traits.created_at), 1, 19)) - 2440587.5) * 86400) AS INTEGER) AS BIGINT)), ?) AS coalesce_3
 FROM traits
 
 -- upkeep.left_state._FLEET[6]
-SELECT count(*) AS count_1, coalesce(sum(CAST(resource_classes.id AS BIGINT)), ?) AS coalesce_1, coalesce(sum(CAST(CAST(strftime('%s', substr(coalesce(resource_classes.updated_at, resource_classes.created_at), 1, 19)) AS INTEGER) AS BIGINT)), ?) AS coalesce_3
+SELECT count(*) AS count_1, coalesce(sum(CAST(resource_classes.id AS BIGINT)), ?) AS coalesce_1, coalesce(sum(CAST(CAST(round((julianday(substr(coalesce(resource_classes.updated_at, resource_classes.created_at), 1, 19)) - 2440587.5) * 86400) AS INTEGER) AS BIGINT)), ?) AS coalesce_3
 FROM resource_classes
