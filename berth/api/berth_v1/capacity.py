@@ -30,9 +30,7 @@ from berth.api.berth_v1.refusals import pointer_of, refused, unknown_name
 from berth.api.berth_v1.revisions import at_revision
 from berth.api.contract import Body, Contract, Dated, always, shows
 from berth.api.request import Call, Searching, budget_of
-from berth.api.shapes import (
-    list_of,
-)
+from berth.api.shapes import list_of
 from berth.api.struct_schema import Input, shown_at_revision
 from berth.candidates.capacity import Capacity as Counts
 from berth.candidates.capacity import Counting, Partition, best_hosts, every_host, hosts_by_uuid

@@ -31,12 +31,7 @@ from berth.api.errors import Refused
 from berth.api.host_rights import HostRights
 from berth.api.request import Call, Searching, budget_of
 from berth.api.schema import JSONSchema
-from berth.api.shapes import (
-    BOOLEAN,
-    described,
-    list_of,
-    open_object,
-)
+from berth.api.shapes import BOOLEAN, described, list_of, open_object
 from berth.api.struct_schema import REVISION, REVISION_EXAMPLE, Input, object_schema, shown
 from berth.candidates.explain import Wanted, explain
 from berth.index.snapshot import Snapshot

@@ -30,10 +30,7 @@ from berth.api.errors import Refused
 from berth.api.media_types import JSON_LINES
 from berth.api.paths import consumer_uuid
 from berth.api.request import Call
-from berth.api.shapes import (
-    EXTERNAL_ID,
-    LEASE_SECONDS,
-)
+from berth.api.shapes import EXTERNAL_ID, LEASE_SECONDS
 from berth.api.struct_schema import Input, shown
 from berth.model.ids import ConsumerUUID
 from berth.model.shown import EXPIRES_AT, Count, ExternalId, Shown, shown_time

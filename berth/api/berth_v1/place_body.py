@@ -34,13 +34,7 @@ from berth.api.berth_v1.refusals import pointer_of, refused
 from berth.api.errors import Refused
 from berth.api.paths import consumer_uuid, is_dry_run
 from berth.api.request import Call, Services
-from berth.api.shapes import (
-    CONSUMER_NAME,
-    CONSUMER_TYPE,
-    GENERATION,
-    LEASE_SECONDS,
-    UUID,
-)
+from berth.api.shapes import CONSUMER_NAME, CONSUMER_TYPE, GENERATION, LEASE_SECONDS, UUID
 from berth.api.struct_schema import Input
 from berth.candidates.place.bounds import HOST, Limits
 from berth.candidates.what_if import WhatIf

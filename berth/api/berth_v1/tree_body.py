@@ -32,10 +32,7 @@ from berth.index.snapshot import Snapshot
 from berth.model.ids import AggregateUUID, ProviderUUID, parse_uuid_lax
 from berth.model.inventory import Inventory
 from berth.model.names import NAME_LENGTH_MAX, PROVIDER_NAME_LENGTH_MAX
-from berth.model.provider_trees import (
-    WantedProvider,
-    WantedTree,
-)
+from berth.model.provider_trees import WantedProvider, WantedTree
 from berth.model.shown import UNSET, Sometimes
 
 _IGNORED: JSONSchema = {"description": "Ignored, so that what `GET` shows can be sent back."}

@@ -15,15 +15,7 @@ from berth.api.microversion import ByMicroversion
 from berth.api.paths import provider_uuid
 from berth.api.request import Call
 from berth.api.schema import JSONSchema, Schema
-from berth.api.shapes import (
-    GENERATION,
-    INTEGER,
-    TEXT,
-    UUID,
-    closed_object,
-    exact_object,
-    list_of,
-)
+from berth.api.shapes import GENERATION, INTEGER, TEXT, UUID, closed_object, exact_object, list_of
 from berth.index.providers import get_provider
 from berth.model.ids import Generation
 from berth.model.shown import UNSET, Sometimes

@@ -28,9 +28,7 @@ from berth.api.shapes import (
     object_by,
 )
 from berth.candidates import Budget, find_candidates
-from berth.candidates.question import (
-    ResponseForm,
-)
+from berth.candidates.question import ResponseForm
 from berth.index.memory import Memory
 
 LOG = logging.getLogger(__name__)

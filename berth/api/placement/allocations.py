@@ -35,13 +35,7 @@ from berth.api.shapes import (
 )
 from berth.config import Settings
 from berth.model.consumer import UNKNOWN_TYPE, ConsumerWrite
-from berth.model.ids import (
-    ConsumerUUID,
-    Generation,
-    ProviderUUID,
-    parse_uuid_36,
-    parse_uuid_lax,
-)
+from berth.model.ids import ConsumerUUID, Generation, ProviderUUID, parse_uuid_36, parse_uuid_lax
 from berth.model.shown import UNSET
 from berth.store import allocations as store
 from berth.store import reshape as store_reshape

@@ -14,25 +14,12 @@ from msgspec.structs import replace
 
 from berth.api import filters
 from berth.api.contract import Parameter, Query, always
-from berth.api.errors import (
-    QUERY_BAD_VALUE,
-    QUERY_DUPLICATE_KEY,
-    QUERY_MISSING_VALUE,
-    Refused,
-)
+from berth.api.errors import QUERY_BAD_VALUE, QUERY_DUPLICATE_KEY, QUERY_MISSING_VALUE, Refused
 from berth.api.microversion import ByMicroversion
 from berth.api.query_string import Pairs, parse_pairs, values_of
 from berth.api.schema import QUERY, Schema
-from berth.api.shapes import (
-    TEXT,
-)
-from berth.candidates.question import (
-    Item,
-    Question,
-    QuestionGroup,
-    QuestionHost,
-    QuestionRelation,
-)
+from berth.api.shapes import TEXT
+from berth.candidates.question import Item, Question, QuestionGroup, QuestionHost, QuestionRelation
 from berth.model.ids import parse_uuid_lax
 
 GRANULAR_SINCE = 25

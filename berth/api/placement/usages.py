@@ -16,13 +16,7 @@ from berth.api.paths import provider_uuid
 from berth.api.query_string import parse_pairs
 from berth.api.request import Call
 from berth.api.schema import JSONSchema
-from berth.api.shapes import (
-    EXTERNAL_ID,
-    GENERATION,
-    SUMS,
-    exact_object,
-    object_by,
-)
+from berth.api.shapes import EXTERNAL_ID, GENERATION, SUMS, exact_object, object_by
 from berth.index.providers import get_provider
 from berth.model.consumer import UNKNOWN_TYPE
 from berth.model.names import NAME_LENGTH_MAX
