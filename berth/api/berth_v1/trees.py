@@ -3,24 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from berth.api import examples
 from berth.api.answers import SENT, STATUS_LINES, Sent, holds_if_match, holds_if_none_match
+from berth.api.berth_v1 import fleet
 from berth.api.berth_v1.codes import NAME_UNKNOWN, PRECONDITION_FAILED
-from berth.api.berth_v1.fleet import (
-    PARTS,
-    PROVIDER_LINE,
-    PROVIDER_LINE_EXAMPLE,
-    USAGES,
-    Line,
-    ProviderLines,
-)
+from berth.api.berth_v1.fleet import PROVIDER_LINE, PROVIDER_LINE_EXAMPLE, USAGES, ProviderLines
 from berth.api.berth_v1.inputs import include_parameter, included
 from berth.api.berth_v1.refusals import not_found, pointer_of, refused, suggesting, unknown_name
 from berth.api.berth_v1.revisions import after_write, answer_put
@@ -53,18 +47,18 @@ from berth.api.shapes import (
 )
 from berth.api.struct_schema import REVISION, REVISION_EXAMPLE
 from berth.candidates.references import References, UnknownName, UnknownReference
+from berth.index.block import Block
+from berth.index.draining import drains_of_set
+from berth.index.names import Names
 from berth.index.providers import IndexedProvider
-from berth.index.shape import NO_PARENT
+from berth.index.sets import NO_DRAINS
+from berth.index.shape import NO_PARENT, NodeType
 from berth.index.snapshot import Location, Snapshot
-from berth.model.ids import AggregateUUID, ProviderUUID, parse_uuid_lax
+from berth.model.ids import AggregateUUID, ClassId, ProviderUUID, parse_uuid_lax
+from berth.model.inventory import Inventory
 from berth.model.names import similar
 from berth.model.own_errors import TreeChanged, TreeInvalid, UnknownNames
-from berth.model.provider_trees import (
-    Edit,
-    ProviderChange,
-    Tree,
-    TreeProvider,
-)
+from berth.model.provider_trees import Edit, ProviderChange, Tree, TreeProvider
 from berth.store.provider_trees import edit_tree
 
 #: What a line may show, and what it shows unless the client says.
@@ -200,7 +194,8 @@ _EDITED: Final = component(
 )
 
 
-_digest_of: Final = msgspec.json.Encoder(order="deterministic").encode
+_DEFAULT: Final = frozenset(INCLUDED)
+_canonical: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
 @Contract(
@@ -221,7 +216,7 @@ def show_tree(call: Call, reference: str) -> Sent | dict[str, Any]:
     if root is None:
         meant = references.similar(UnknownReference("", "provider", reference))
         raise not_found(f"There is no provider {reference}.", meant)
-    view = _View(snapshot, root, parts)
+    view = TreeView(snapshot, root, parts)
     _tagged(call, view.tag)
     if not holds_if_none_match(call, view.tag):
         call.status = STATUS_LINES[304]
@@ -295,7 +290,7 @@ def _shown_after(call: Call, snapshot: Snapshot, edit: Edit) -> dict[str, Any]:
     root = References(snapshot).root(edit.root)
     if root is None or tree_of(snapshot, root) != edit.after:
         return {}
-    view = _View(snapshot, root, included(call.query, INCLUDED))
+    view = TreeView(snapshot, root, included(call.query, INCLUDED))
     _tagged(call, view.tag)
     return view.members()
 
@@ -303,74 +298,129 @@ def _shown_after(call: Call, snapshot: Snapshot, edit: Edit) -> dict[str, Any]:
 # --- Showing --------------------------------------------------------------------------------------
 
 
-class _View:
+class TreeView:
     """A tree as it is shown, without its revision, and the tag of exactly that."""
 
     def __init__(self, snapshot: Snapshot, root: Location, parts: Collection[str]) -> None:
+        self._at = snapshot, root
         self._parts = frozenset(parts)
-        self._lines = _lines(snapshot, root, self._parts.union(INCLUDED))
-        self._shown: dict[str, Any] = {"providers": _only(self._lines, self._parts)}
-        if USAGES in self._parts:
-            self._shown["totals"] = _totals(snapshot, root)
-        self.tag: Final = _tag(self._shown)
+        self.tag: Final = _tag(snapshot, root, self._parts)
 
     def members(self) -> dict[str, Any]:
         """What the body shows: also the tag that `If-Match` of an edit takes."""
-        is_default = self._parts == frozenset(INCLUDED)
-        return {"etag": self.tag if is_default else _default_tag(self._lines), **self._shown}
-
-
-def _lines(snapshot: Snapshot, root: Location, parts: Collection[str]) -> list[Line]:
-    """The providers of a tree."""
-    block = snapshot.block(root.block_id)
-    lines = ProviderLines(snapshot, parts)
-    return [lines.line(block, node, root.row) for node in range(block.shape.size)]
-
-
-def _only(lines: Iterable[Line], parts: Collection[str]) -> list[Line]:
-    """Lines with no more than some parts."""
-    left_out = frozenset(PARTS).difference(parts)
-    return [{name: line[name] for name in line if name not in left_out} for line in lines]
-
-
-def _default_tag(lines: Iterable[Line]) -> str:
-    """The tag of a tree as it is shown without `include`."""
-    return _tag({"providers": _only(lines, INCLUDED)})
+        snapshot, root = self._at
+        block, lines = snapshot.block(root.block_id), ProviderLines(snapshot, self._parts)
+        shown: dict[str, Any] = {
+            "etag": self.tag if self._parts == _DEFAULT else _tag(snapshot, root, _DEFAULT),
+            "providers": [lines.line(block, node, root.row) for node in range(block.shape.size)],
+        }
+        if USAGES in self._parts:
+            shown["totals"] = _totals(snapshot, root)
+        return shown
 
 
 def _totals(snapshot: Snapshot, root: Location) -> dict[str, dict[str, int]]:
     """The sums of a tree by resource class."""
     block, totals = snapshot.block(root.block_id), {}
-    for class_id in sorted(block.columns):
-        columns = block.columns[class_id]
-        free = [
-            max(int(capacity) - int(used), 0)
-            for capacity, used in zip(
-                columns.capacity[:, root.row].tolist(),
-                columns.used[:, root.row].tolist(),
-                strict=True,
-            )
-        ]
-        totals[snapshot.names.class_names[class_id]] = {
-            "capacity": sum(map(int, columns.capacity[:, root.row].tolist())),
-            "used": sum(map(int, columns.used[:, root.row].tolist())),
-            "free": sum(free),
-            "largest_free": max(free),
-        }
+    for class_id, columns in sorted(block.columns.items()):
+        capacity, used = (
+            [*map(int, numbers[:, root.row].tolist())]
+            for numbers in (columns.capacity, columns.used)
+        )
+        free = [max(most - taken, 0) for most, taken in zip(capacity, used, strict=True)]
+        sums = {"capacity": sum(capacity), "used": sum(used), "free": sum(free)}
+        totals[snapshot.names.class_names[class_id]] = {**sums, "largest_free": max(free)}
     return totals
 
 
-def _tag(shown: Mapping[str, Any]) -> str:
-    """The entity tag of a tree as it is shown, whatever the order of what has none."""
-    lines = sorted((_ordered(line) for line in shown["providers"]), key=lambda line: line["uuid"])
-    digest = sha256(_digest_of({**shown, "providers": lines})).hexdigest()
-    return f'"{digest[:32]}"'
+def _tag(snapshot: Snapshot, root: Location, parts: frozenset[str]) -> str:
+    """The entity tag of a tree as it is shown, whatever the order of what has none: of its JSON
+    with all members sorted by name, lines by uuid, and lists by value.
+
+    PERF bench, hosts: each poll of an agent computes one, so it is made without the lines.
+    """
+    block, key = snapshot.block(root.block_id), (snapshot.names, parts)
+    forms: Sequence[_Form] | None = snapshot.memory.get_for(block.shape, key)
+    if forms is None:
+        forms = [_form(node_type, snapshot.names, parts) for node_type in block.shape.node_types]
+        snapshot.memory.keep_for(block.shape, key, forms, sum(len(form.text) for form in forms))
+    uuids: list[bytes] = block.uuid_texts[:, root.row].tolist()
+    lines = [
+        (uuids[node], form.text % (*_values(snapshot, block, (node, root.row), form, uuids),))
+        for node, form in enumerate(forms)
+    ]
+    text = b'{"providers":[%b]' % b",".join([line for _, line in sorted(lines)])
+    if USAGES in parts:
+        text += b',"totals":' + _canonical(_totals(snapshot, root))
+    return f'"{sha256(text + b"}").hexdigest()[:32]}"'
 
 
-def _ordered(line: Line) -> Line:
-    return {
-        name: sorted(value) if isinstance(value, list) else value for name, value in line.items()
+class _Form(NamedTuple):
+    """How the line of a node is written: what it shows, the classes that the node has, in the order
+    of their names, and the text, with gaps for values."""
+
+    parts: frozenset[str]
+    classes: Sequence[ClassId]
+    text: bytes
+
+
+#: What stands in a form for a value in quotes, for one in bytes, and for a number.
+_QUOTED, _TEXT, _NUMBER = "\0q", "\0t", "\0d"
+_GAPS: Final = {b"%": b"%%", b'"\\u0000q"': b'"%b"', b'"\\u0000t"': b"%b", b'"\\u0000d"': b"%d"}
+_RECORD: Final = dict.fromkeys(render(Inventory(0)), _NUMBER) | {"allocation_ratio": _TEXT}
+_NONE: Final = b"[]"
+
+
+def _form(node_type: NodeType, names: Names, parts: frozenset[str]) -> _Form:
+    class_ids = [each for each in node_type.classes if each in names.class_names]
+    classes = {names.class_names[each]: each for each in class_ids}
+    shown: dict[str, object] = {
+        fleet.GENERATION: _NUMBER,
+        fleet.INVENTORIES: dict.fromkeys(classes, _RECORD),
+        USAGES: dict.fromkeys(classes, _NUMBER),
+        fleet.TRAITS: sorted(filter(None, map(names.trait_names.get, node_type.traits))),
     }
+    line = {"uuid": _QUOTED, "name": _TEXT, "parent": _TEXT, "root": _QUOTED}
+    text = _canonical(line | {part: shown.get(part, _TEXT) for part in parts})
+    for gap, written in _GAPS.items():
+        text = text.replace(gap, written)
+    return _Form(parts, [classes[name] for name in sorted(classes)], text)
+
+
+def _values(
+    snapshot: Snapshot, block: Block, at: tuple[int, int], form: _Form, uuids: Sequence[bytes]
+) -> list[object]:
+    """What fills the gaps of a provider's line, in the order of the members' names."""
+    (node, row), parent = at, block.shape.parents[at[0]]
+    within = [(block.columns[each], block.shape.row_of_node[each][node]) for each in form.classes]
+    values: list[object] = []
+    if fleet.AGGREGATES in form.parts:
+        number = block.aggregate_sets.item(at)
+        values.append(
+            _canonical(sorted(fleet.aggregates_of_set(snapshot, number))) if number else _NONE
+        )
+    if fleet.DRAINS in form.parts:
+        number = NO_DRAINS if block.drain_sets is None else block.drain_sets.item(at)
+        values.append(
+            _canonical(drains_of_set(snapshot, number, in_effect=True)) if number else _NONE
+        )
+    if fleet.GENERATION in form.parts:
+        values.append(block.generations.item(at))
+    if fleet.INVENTORIES in form.parts:
+        for columns, line in within:
+            values += (
+                _canonical(columns.allocation_ratio.item(line, row)),
+                columns.max_unit.item(line, row),
+                columns.min_unit.item(line, row),
+                columns.reserved.item(line, row),
+                columns.step_size.item(line, row),
+                columns.total.item(line, row),
+            )
+    values.append(block.names.item(node, row))
+    values += b"null" if parent == NO_PARENT else b'"%b"' % uuids[parent], uuids[0]
+    if USAGES in form.parts:
+        values += [int(columns.used.item(line, row)) for columns, line in within]
+    return [*values, uuids[node]]
 
 
 def _tagged(call: Call, tag: str) -> None:
@@ -388,7 +438,7 @@ def _expected(call: Call, snapshot: Snapshot, reference: str) -> Tree | None:
         Refused: 412 if that is not the present one.
     """
     root = References(snapshot).root(reference)
-    tag = None if root is None else _default_tag(_lines(snapshot, root, INCLUDED))
+    tag = None if root is None else _tag(snapshot, root, _DEFAULT)
     if not holds_if_none_match(call, tag):
         raise _precondition_failed(
             f"The tree of {reference} exists, and the request insists on a new one, or on another.",

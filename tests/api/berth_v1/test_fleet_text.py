@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lines of the whole fleet, made many at a time, are those made one by one."""
+"""The lines of the whole fleet, made many at a time, are those made one by one; and the tag of a
+tree, made without lines, is that of the lines."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from berth.api.berth_v1.fleet import CONSUMERS, PARTS, FleetText, Line, ProviderLines
+from berth.api.berth_v1.trees import TreeView
 from berth.index import Index, Snapshot
+from berth.index.snapshot import Location
 from berth.model.ids import ProviderId, ProviderUUID
 from berth.model.shown import UNSET
 from berth.store.providers import update_provider
@@ -110,3 +114,22 @@ def test_consumers_come_last(snapshot: Snapshot) -> None:
             is_holder = (node, row) == (0, block.rows - 1)
             assert list(line)[-1] == CONSUMERS
             assert line[CONSUMERS] == (held if is_holder else {})
+
+
+@pytest.mark.parametrize("parts", [PARTS, (), *([part] for part in PARTS)], ids=str)
+def test_a_tag_is_of_what_is_shown(snapshot: Snapshot, parts: Collection[str]) -> None:
+    """All workers, and all releases, give a tree the same one: that of its JSON in order."""
+    encode = msgspec.json.Encoder(order="deterministic").encode
+    for block_id, block in snapshot.occupied():
+        for row in range(block.rows):
+            view = TreeView(snapshot, Location(block_id, row, 0), parts)
+            shown = {name: each for name, each in view.members().items() if name != "etag"}
+            lines = [
+                {
+                    name: sorted(each) if isinstance(each, list) else each
+                    for name, each in of.items()
+                }
+                for of in sorted(shown["providers"], key=lambda line: str(line["uuid"]))
+            ]
+            digest = sha256(encode({**shown, "providers": lines})).hexdigest()
+            assert view.tag == f'"{digest[:32]}"'
