@@ -128,7 +128,7 @@ def _new_request_id() -> str:
     """`req-` and a random uuid of version 4."""
     # PERF bench.fixed_cost: `uuid.uuid4` takes four times as long, mostly to make the object, and
     # the system's random numbers twice as long. An id is no secret.
-    digits = f"{_RANDOM.getrandbits(128):032x}"
+    digits = _RANDOM.getrandbits(128).to_bytes(16, "big").hex()
     return f"req-{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 
 
