@@ -64,10 +64,10 @@ def rank(
     snapshot: Snapshot,
     plan: Plan,
     order: Order,
+    budget: Budget,
     *,
     limit: int,
     per_host: int | None,
-    budget: Budget,
 ) -> Ranked:
     """The best candidates of a plan; if the budget ends, the best of those found until then.
 

@@ -197,7 +197,7 @@ def find_candidates(call: Call) -> bytes:
         order = order_of(wanted.body.order, fleet, references, warnings)
         # The plans of flavors may have taken as long as a whole search.
         budget.is_spent()
-        answer = _ranked(fleet, wanted, asked, order, references, budget)
+        answer = _ranked(wanted.body, plans_of(fleet, asked, references), order, budget)
         rendered = _render(fleet, wanted, order, answer, warnings, budget)
         if budget.ended and not budget.candidates:
             raise SearchGaveUp(budget.seconds)
@@ -211,7 +211,7 @@ def _with_explanation(
 ) -> bytes:
     """An empty answer, with the reason."""
     part = budget.part(EXPLAIN_SECONDS)
-    shown = explained(fleet, asked, wanted=Wanted(), budget=part, rights=services.rights)
+    shown = explained(fleet, asked, Wanted(), part, rights=services.rights)
     return b"%b, %b" % (rendered[:-1], encode({"explanation": shown})[1:])
 
 
@@ -230,24 +230,12 @@ def _decoded(memory: Memory, call: Call) -> _Wanted:
 
 
 def _ranked(
-    fleet: Snapshot,
-    wanted: _Wanted,
-    several: Iterable[Asked],
-    order: Order,
-    references: References,
-    budget: Budget,
+    body: _Body, plans: Iterable[tuple[int, Snapshot, Plan]], order: Order, budget: Budget
 ) -> _Answer:
     """The candidates of the first alternative that has any."""
     answer = _Answer(0, None, _NOTHING)
-    for number, tolerant, plan in plans_of(fleet, several, references):
-        ranked = rank(
-            tolerant,
-            plan,
-            order,
-            limit=wanted.body.limit,
-            per_host=wanted.body.per_host,
-            budget=budget,
-        )
+    for number, tolerant, plan in plans:
+        ranked = rank(tolerant, plan, order, budget, limit=body.limit, per_host=body.per_host)
         answer = _Answer(number, plan, ranked)
         if ranked.order or budget.ended:
             break

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any, Final, Protocol
 
@@ -305,38 +305,26 @@ def events_since(db: Database, snapshot: Snapshot, after: str) -> list[_Event]:
     ]
     if noted.names:
         events.append({"change": "names", "commits": noted.names})
-    if any(snapshot.locate(provider) is None for provider in noted.providers):
+    located = ((snapshot.locate(provider), provider) for provider in noted.providers)
+    placed = sorted((place, provider) for place, provider in located if place is not None)
+    if len(placed) < len(noted.providers):
         # Deleted without its UUID in the journal, so only the fleet tells which ones are left.
         raise RevisionGone(after)
-    return events + _of_providers(snapshot, noted)
+    return events + _of_providers(snapshot, noted, placed)
 
 
-def _of_providers(snapshot: Snapshot, noted: Noted) -> list[_Event]:
+def _of_providers(
+    snapshot: Snapshot, noted: Noted, placed: Iterable[tuple[Location, ProviderId]]
+) -> list[_Event]:
     """The present states of the providers that have changed, parents before children."""
     lines = ProviderLines(snapshot, PARTS)
     events: list[_Event] = []
-    for place, provider in sorted(_placed(snapshot, noted)):
+    for place, provider in placed:
         line = lines.line(snapshot.block(place.block_id), place.node, place.row)
-        commits = noted.providers[provider]
+        head = {"uuid": line.pop("uuid"), "commits": noted.providers[provider]}
         if provider in noted.usage_only:
-            events.append(
-                {
-                    "change": "usage",
-                    "uuid": line["uuid"],
-                    "commits": commits,
-                    "generation": line["generation"],
-                    USAGES: line[USAGES],
-                }
-            )
+            used = {name: line[name] for name in ("generation", USAGES)}
+            events.append({"change": "usage", **head, **used})
         else:
-            events.append(
-                {"change": "provider", "uuid": line.pop("uuid"), "commits": commits, **line}
-            )
+            events.append({"change": "provider", **head, **line})
     return events
-
-
-def _placed(snapshot: Snapshot, noted: Noted) -> Iterator[tuple[Location, ProviderId]]:
-    for provider in noted.providers:
-        place = snapshot.locate(provider)
-        if place is not None:
-            yield place, provider

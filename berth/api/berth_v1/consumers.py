@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, Final
 from uuid import uuid4
 
@@ -355,13 +356,15 @@ def show_consumer(call: Call, uuid: str) -> Consumer:
     return _consumer(call, uuid)
 
 
-@Contract(
-    summary="Release everything that a consumer holds",
+_releasing: Final = partial(
+    Contract,
     query=DELETING,
     answers=DONE,
     conflict="The consumer is at another generation, or another client changed it meanwhile.",
-    target=project_of,
 )
+
+
+@_releasing(summary="Release everything that a consumer holds", target=project_of)
 def release_consumer(call: Call, uuid: str) -> None:
     """Release everything that a consumer holds.
 
@@ -381,13 +384,7 @@ def show_named_consumer(call: Call, project: str, name: str) -> Consumer:
     return _named_consumer(call.services, project, name)
 
 
-@Contract(
-    summary="Release everything that a consumer with a name holds",
-    query=DELETING,
-    answers=DONE,
-    conflict="The consumer is at another generation, or another client changed it meanwhile.",
-    target=project_of_path,
-)
+@_releasing(summary="Release everything that a consumer with a name holds", target=project_of_path)
 def release_named_consumer(call: Call, project: str, name: str) -> None:
     """Release everything that the consumer of a project with a name holds."""
     seen = _seen_generation(call)
@@ -532,8 +529,7 @@ def _located(
     snapshot: Snapshot, name: str, reference: str, warnings: Warnings
 ) -> tuple[ProviderId, ProviderId] | None:
     """The ids of the root of a provider's tree, and of the provider; warns if there is none."""
-    uuid = References(snapshot).provider(reference)
-    location = None if uuid is None else snapshot.locate_uuid(uuid)
+    location = References(snapshot).location(reference)
     if location is None:
         warnings.add("unknown_provider", f"/{name}", reference=reference)
         return None

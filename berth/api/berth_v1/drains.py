@@ -250,7 +250,8 @@ def show_drain(call: Call, name: str) -> bytes:
     """Show one drain: what it names, and what is left on its hosts."""
     snapshot = call.services.index.snapshot()
     drain = named_record("drain", DrainName(name), snapshot.names.records.drains)
-    only = _only(snapshot, drain)
+    # As if it were the only one in effect, announced or not.
+    only = excluding(snapshot, frozenset((drain.id,)))
     left = _consumers(call.services, only)
     shown = ShownDrain(
         *_members(name, drain),
@@ -286,26 +287,20 @@ def put_drain(call: Call, name: str) -> bytes:
         raise AlreadyThere("drain", name)
     with Searching(call, budget):
         sent_providers = named_in(snapshot, body, budget)
-        named = _kept(snapshot, name) if sent_providers is None else sent_providers
+        named = _kept(snapshot, stored, name) if sent_providers is None else sent_providers
         if call.services.rights is not None:
             call.services.rights.check_places(snapshot, named)
-        then = _after(snapshot, DrainName(name), named)
+        without = frozenset() if stored is None else frozenset((stored.id,))
+        then = assuming(snapshot, drained=named, without=without)
         capacity = _capacity(snapshot, then, budget)
         is_complete = budget.ended is None
     only = assuming(undrained(snapshot), drained=named, without=frozenset())
     consumers = _number(_consumers(call.services, only))
     is_new, (effect, reason) = False, _wanted(body, stored)
     if not is_dry:
-        caller = call.caller.user_id or ""
-        providers = [_uuid(snapshot, at) for at in named]
-        stored, is_new = _written(
-            call.services,
-            DrainName(name),
-            None if sent_providers is None else providers,
-            body,
-            created_by=caller[:_CREATED_BY_LENGTH_MAX],
-            must_be_new=insists_on_new(call),
-        )
+        stays = sent_providers is None
+        providers = [snapshot.block(at.block_id).uuid(at.node, at.row) for at in named]
+        stored, is_new = _written(call, DrainName(name), None if stays else providers, body)
         effect, reason = stored.effect, stored.reason
         snapshot = after_write(call.services, snapshot)
     answer_put(call, call.path, is_new=is_new)
@@ -358,26 +353,19 @@ def _wanted(body: _Body, stored: Drain | None) -> tuple[Effect, str]:
     return body.effect or effect, reason if body.reason is None else body.reason
 
 
-def _kept(snapshot: Snapshot, name: str) -> list[Location]:
+def _kept(snapshot: Snapshot, stored: Drain | None, name: str) -> list[Location]:
     """The providers that a drain names already.
 
     Raises:
         Refused: 400, there is no such drain.
     """
-    drain = snapshot.names.records.drains.get(DrainName(name))
-    if drain is None:
+    if stored is None:
         raise lacks_providers(DrainName(name))
-    return [*named_by(snapshot, drain.id)]
+    return [*named_by(snapshot, stored.id)]
 
 
 def _written(
-    services: Services,
-    name: DrainName,
-    providers: Sequence[ProviderUUID] | None,
-    body: _Body,
-    *,
-    created_by: str,
-    must_be_new: bool,
+    call: Call, name: DrainName, providers: Sequence[str] | None, body: _Body
 ) -> tuple[Drain, bool]:
     """Write a drain; return it as written, and whether it is new.
 
@@ -389,35 +377,19 @@ def _written(
     """
     try:
         return store.put_drain(
-            services.database,
+            call.services.database,
             name,
-            providers,
+            None if providers is None else [ProviderUUID(uuid) for uuid in providers],
             effect=body.effect,
             reason=body.reason,
-            created_by=created_by,
-            is_new=must_be_new,
+            created_by=(call.caller.user_id or "")[:_CREATED_BY_LENGTH_MAX],
+            is_new=insists_on_new(call),
         )
     except DrainNotFound:
         raise lacks_providers(name) from None
     except ProviderNotFound as error:
-        references = References(services.index.snapshot())
+        references = References(call.services.index.snapshot())
         raise unknown_provider(error.provider, "/providers", references) from None
-
-
-def _uuid(snapshot: Snapshot, at: Location) -> ProviderUUID:
-    return ProviderUUID(snapshot.block(at.block_id).uuid(at.node, at.row))
-
-
-def _only(snapshot: Snapshot, drain: Drain) -> Snapshot:
-    """The fleet as if a drain, announced or not, were the only one in effect."""
-    return excluding(snapshot, frozenset((drain.id,)))
-
-
-def _after(snapshot: Snapshot, name: DrainName, named: Sequence[Location]) -> Snapshot:
-    """The fleet as if a drain of these providers were in effect, instead of what it is now."""
-    stored = snapshot.names.records.drains.get(name)
-    without = frozenset() if stored is None else frozenset((stored.id,))
-    return assuming(snapshot, drained=named, without=without)
 
 
 def _capacity(snapshot: Snapshot, then: Snapshot, budget: Budget) -> dict[str, Fits]:
@@ -491,8 +463,7 @@ def named_in(snapshot: Snapshot, body: _Body, budget: Budget) -> list[Location] 
     references = References(snapshot)
     named: dict[Location, None] = {}
     for place, reference in enumerate(body.providers or ()):
-        uuid = references.provider(reference)
-        at = None if uuid is None else snapshot.locate_uuid(uuid)
+        at = references.location(reference)
         if at is None:
             raise unknown_provider(reference, f"/providers/{place}", references)
         named[at] = None

@@ -192,10 +192,8 @@ def explain_request(call: Call) -> bytes:
         shown = explained(
             fleet,
             asked,
-            wanted=Wanted(
-                nearest_max=body.nearest_max, relaxations=body.relaxations, paint=body.paint
-            ),
-            budget=budget,
+            Wanted(body.nearest_max, relaxations=body.relaxations, paint=body.paint),
+            budget,
             rights=call.services.rights,
             warnings=warnings.sent,
             holding=_holding(call, fleet if what_if is None else None),
@@ -227,9 +225,9 @@ def _holding(call: Call, fleet: Snapshot | None) -> Holding:
 def explained(
     fleet: Snapshot,
     asked: Iterable[Asked],
-    *,
     wanted: Wanted,
     budget: Budget,
+    *,
     rights: HostRights | None,
     warnings: Sequence[Warned] = (),
     holding: Holding = lambda near: near,

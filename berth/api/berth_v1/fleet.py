@@ -20,7 +20,7 @@ from berth.api.answers import SENT, LongBody, Sent, encode, lines
 from berth.api.berth_v1.consumers import END
 from berth.api.berth_v1.fleet_questions import WARNING
 from berth.api.berth_v1.inputs import include_parameter, included
-from berth.api.berth_v1.revisions import is_unchanged, lists, set_tag
+from berth.api.berth_v1.revisions import is_unchanged, lists, set_tag, tag_of
 from berth.api.contract import Contract, Query, component, ref
 from berth.api.errors import Refused, overloaded
 from berth.api.media_types import JSON_LINES
@@ -253,7 +253,7 @@ def show_fleet(call: Call) -> LongBody | Sent:
         if ALLOCATIONS in parts:
             with call.services.index.reading() as (snapshot, tx):
                 # It may be a later one.
-                set_tag(call, snapshot)
+                set_tag(call, tag_of(snapshot))
                 return _all_lines(snapshot, _with_consumers(snapshot, parts, tx), until)
         return _all_lines(snapshot, _plain(snapshot, parts), until)
     finally:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -206,24 +207,22 @@ def place(call: Call) -> bytes:
     return _Placing(call, wanted).placed()
 
 
-@Contract(
-    summary="Show where a consumer is, and what it asked for",
+_showing_placement: Final = partial(
+    Contract,
     details="The request and the mappings of a placement count for as long as the consumer"
     " holds exactly what it got; afterwards they are inferred from what it holds.",
     answers=shows(_PLACEMENT, Dated.NO, means="The providers that serve each group."),
-    target=project_of,
 )
+
+
+@_showing_placement(summary="Show where a consumer is, and what it asked for", target=project_of)
 def show_placement(call: Call, consumer: str) -> dict[str, Any]:
     """Show where a consumer was placed."""
     return _shown(call, consumer_uuid(consumer), consumer)
 
 
-@Contract(
-    summary="Show where a consumer with a name is, and what it asked for",
-    details="The request and the mappings of a placement count for as long as the consumer"
-    " holds exactly what it got; afterwards they are inferred from what it holds.",
-    answers=shows(_PLACEMENT, Dated.NO, means="The providers that serve each group."),
-    target=project_of_path,
+@_showing_placement(
+    summary="Show where a consumer with a name is, and what it asked for", target=project_of_path
 )
 def show_placement_by_name(call: Call, project: str, name: str) -> dict[str, Any]:
     """Show where the consumer of a project with a name was placed."""

@@ -41,7 +41,6 @@ from berth.candidates.render_ranked import Candidate, candidates_of
 from berth.index.scenario import with_usage
 from berth.index.snapshot import Snapshot
 from berth.model.bounds import GROUPS_MAX
-from berth.model.budget import Budget
 from berth.model.errors import SearchGaveUp
 from berth.model.ids import ClassId, ProviderId
 from berth.store.placements import Standing
@@ -123,22 +122,20 @@ class Choosing:
         with under_way.begun() as began:
             if self._wanted.is_dry_run:
                 with Searching(self._call, budget):
-                    view = under_way.view(index.snapshot)
-                    return self._attempted(view, given_back, standings, budget)
+                    return self._attempted(under_way.view(index.snapshot), given_back, standings)
             within = budget.spare_seconds()
             # Whoever waits for those before it needs no place yet.
             with (
                 under_way.choosing(began, index.snapshot, within=within) as view,
                 Searching(self._call, budget),
             ):
-                attempt = self._shared(view, budget)
-                attempt = attempt or self._attempted(view, given_back, standings, budget)
+                attempt = self._shared(view) or self._attempted(view, given_back, standings)
                 if isinstance(attempt.choice, Short):
                     return attempt
                 claiming = under_way.add(attempt.choice.taken)
                 return attempt._replace(claiming=claiming)
 
-    def _shared(self, view: View, budget: Budget) -> Attempt | None:
+    def _shared(self, view: View) -> Attempt | None:
         """A choice from what others have searched who asked the same, None if there is nothing."""
         if view.pools is None or self._wanted.question is None:
             return None
@@ -147,13 +144,14 @@ class Choosing:
         labels.add_labels(self._wanted.label_keys, view.fleet)
         if labels.sent:
             return None
-        shared = view.pools.chosen(self._wanted.question, self._count, self._wanted.limits, budget)
+        question, limits = self._wanted.question, self._wanted.limits
+        shared = view.pools.chosen(question, self._count, limits, self._budget)
         if shared is None:
             return None
         pool, chosen = shared
         ranked, forms = chosen.ranked, pool.forms
         candidates = candidates_of(pool.snapshot, pool.plan, pool.order, ranked, forms)
-        budget.candidates += len(candidates)
+        self._budget.candidates += len(candidates)
         choice = Choice(0, chosen.taken, candidates)
         return Attempt(view.fleet, Alike(()), choice, Warnings(), self._kept)
 
@@ -161,14 +159,12 @@ class Choosing:
     def _kept(self) -> Sequence[str]:
         return [self._wanted.kept] * self._count
 
-    def _attempted(
-        self, view: View, given_back: Used, standings: Sequence[Standing], budget: Budget
-    ) -> Attempt:
+    def _attempted(self, view: View, given_back: Used, standings: Sequence[Standing]) -> Attempt:
         wanted, warnings, kept = self._wanted, Warnings(), self._kept
         if wanted.requested:
             several = [self._alike(expanded(wanted.requested, view.fleet), range(self._count))]
         else:
-            own = [*self._own(standings, view.fleet, warnings, budget)]
+            own = [*self._own(standings, view.fleet, warnings)]
             several, kept = [*self._divided(own, view.fleet)], [each.kept for each in own]
         asked = [each for alike in several for each in alike.asked]
         check_order(wanted.order, group_names(asked))
@@ -180,18 +176,18 @@ class Choosing:
         order = order_of(wanted.order, fleet, references, warnings)
         shares = view.pools is not None and len(asked) == 1 and not warnings.sent
         sharing = view if shares else None
-        alike, choice = self._chosen_each(fleet, several, references, order, budget, sharing)
+        alike, choice = self._chosen_each(fleet, several, references, order, sharing)
         if isinstance(choice, Short) and view.ahead is not view.fleet:
             fleet = self._supposed(view.fleet, given_back, Warnings())
-            alike, choice = self._chosen_each(fleet, several, References(fleet), order, budget)
+            alike, choice = self._chosen_each(fleet, several, References(fleet), order, None)
         if not isinstance(choice, Short):
-            budget.candidates += len(choice.candidates)
-        elif budget.ended:
-            raise SearchGaveUp(budget.seconds)
+            self._budget.candidates += len(choice.candidates)
+        elif self._budget.ended:
+            raise SearchGaveUp(self._budget.seconds)
         return Attempt(fleet, alike, choice, warnings, kept)
 
     def _own(
-        self, standings: Sequence[Standing], fleet: Snapshot, warnings: Warnings, budget: Budget
+        self, standings: Sequence[Standing], fleet: Snapshot, warnings: Warnings
     ) -> Iterator[OwnRequest]:
         """What each consumer has asked for.
 
@@ -202,7 +198,8 @@ class Choosing:
             at = f"/consumers/{place}"
             if not standing.allocations:
                 raise refused(at, "holds nothing, so it has no request of its own: give request")
-            own = kept_request(standing, fleet) or inferred_request(standing, fleet, budget)
+            own = kept_request(standing, fleet)
+            own = own or inferred_request(standing, fleet, self._budget)
             if own.basis is Basis.ALLOCATIONS:
                 if len(standing.allocations) > GROUPS_MAX:
                     message = f"holds from more than {GROUPS_MAX} providers (max_groups)"
@@ -246,15 +243,14 @@ class Choosing:
         several: Sequence[Alike],
         references: References,
         order: Order,
-        budget: Budget,
-        sharing: View | None = None,
+        sharing: View | None,
     ) -> tuple[Alike, Choice | Short]:
         """Candidates for all consumers, one request after another; or those that have none."""
         taken: Counter[tuple[ProviderId, ClassId]] = Counter()
         candidates: dict[int, Candidate] = {}
         for alike in several:
-            ahead = with_usage(fleet, taken, budget)
-            choice = self._chosen(ahead, alike, references, order, budget, sharing)
+            ahead = with_usage(fleet, taken, self._budget)
+            choice = self._chosen(ahead, alike, references, order, sharing)
             if isinstance(choice, Short):
                 # Other choices might have left more to these.
                 return alike, Short(None) if taken else choice
@@ -276,7 +272,6 @@ class Choosing:
         alike: Alike,
         references: References,
         order: Order,
-        budget: Budget,
         sharing: View | None,
     ) -> Choice | Short:
         """Candidates for all these consumers from the first alternative that has them.
@@ -285,12 +280,10 @@ class Choosing:
             sharing: what is seen by those who may choose from the same pool later.
         """
         at_most: int | None = 0
-        count = len(alike.places)
+        count, limits, budget = len(alike.places), self._wanted.limits, self._budget
         for number, tolerant, plan in plans_of(fleet, alike.asked, references):
-            shared = None
-            if tolerant is fleet:
-                shared = self._chosen_to_share(sharing, plan, order, budget)
-            chosen = shared or choose(tolerant, plan, order, count, self._wanted.limits, budget)
+            shared = self._chosen_to_share(sharing, plan, order) if tolerant is fleet else None
+            chosen = shared or choose(tolerant, plan, order, count, limits, budget)
             if isinstance(chosen, Chosen):
                 candidates = candidates_of(tolerant, plan, order, chosen.ranked)
                 return Choice(number, chosen.taken, candidates)
@@ -298,9 +291,7 @@ class Choosing:
             at_most = None if at_most is None or most is None else max(at_most, most)
         return Short(at_most)
 
-    def _chosen_to_share(
-        self, view: View | None, plan: Plan, order: Order, budget: Budget
-    ) -> Chosen | None:
+    def _chosen_to_share(self, view: View | None, plan: Plan, order: Order) -> Chosen | None:
         """Candidates from a new pool, which is kept; None if it should not be, or has too few."""
         question = self._wanted.question
         if view is None or view.pools is None or question is None or plan.splits:
@@ -309,9 +300,9 @@ class Choosing:
             # It spends the budget of the call that made it.
             return None
         self._services.under_way.fix()
-        pool = Pool(view.ahead, plan, order, budget)
-        chosen = choose_from(pool, self._count, self._wanted.limits, budget)
-        if chosen is not None and budget.ended is None:
+        pool = Pool(view.ahead, plan, order, self._budget)
+        chosen = choose_from(pool, self._count, self._wanted.limits, self._budget)
+        if chosen is not None and self._budget.ended is None:
             view.pools.keep(question, pool)
         return chosen
 
@@ -334,13 +325,7 @@ class Choosing:
             return {}
         # Not 0, which would be no bound.
         part = self._budget.part(max(min(EXPLAIN_SECONDS, self._budget.seconds_left()), 0.001))
-        wanted = ExplanationWanted()
+        fleet, asked, wanted = attempt.fleet, attempt.alike.asked, ExplanationWanted()
         with Searching(self._call, part):
-            shown = explained(
-                attempt.fleet,
-                attempt.alike.asked,
-                wanted=wanted,
-                budget=part,
-                rights=self._services.rights,
-            )
+            shown = explained(fleet, asked, wanted, part, rights=self._services.rights)
         return {"explanation": shown}

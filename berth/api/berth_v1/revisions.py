@@ -36,19 +36,27 @@ def is_unchanged(call: Call, snapshot: Snapshot) -> bool:
     Then the response is 304, and there is nothing to compute. Cost: one look at the clock, which
     took the snapshot.
     """
-    tag = set_tag(call, snapshot)
+    return is_tag_known(call, tag_of(snapshot))
+
+
+def is_tag_known(call: Call, tag: str) -> bool:
+    """Set the `ETag` of an answer; True if `If-None-Match` has it, and the response is 304."""
+    set_tag(call, tag)
     if holds_if_none_match(call, tag):
         return False
     call.status = STATUS_LINES[304]
     return True
 
 
-def set_tag(call: Call, snapshot: Snapshot) -> str:
-    """Set the `ETag` of an answer about the whole fleet, and return it."""
-    tag = f'"{snapshot.revision}"'
+def set_tag(call: Call, tag: str) -> None:
+    """Set the `ETag` of an answer."""
     call.headers["etag"] = tag
     call.headers["cache-control"] = "no-cache"
-    return tag
+
+
+def tag_of(snapshot: Snapshot) -> str:
+    """The `ETag` of an answer about the whole fleet."""
+    return f'"{snapshot.revision}"'
 
 
 def answer_put(call: Call, path: str, *, is_new: bool) -> None:

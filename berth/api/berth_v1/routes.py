@@ -114,27 +114,27 @@ _NAMED_CONSUMER: Final = {
     "name": Segment("Its name within the project.", CONSUMER_NAME, "job-17"),
 }
 
+_on_aggregates = partial(Operation, path="/aggregates", tag=_AGGREGATES)
 _on_aggregate = partial(
     Operation,
     path="/aggregates/{uuid}",
     segments={"uuid": Segment("The UUID of the aggregate.", UUID, examples.AGGREGATE)},
     tag=_AGGREGATES,
 )
+_on_consumers = partial(Operation, path="/consumers", tag=_CONSUMERS)
 _on_consumer = partial(
-    Operation,
+    _on_consumers,
     path="/consumers/{uuid}",
     segments={"uuid": Segment("The UUID of the consumer.", UUID, examples.CONSUMER)},
-    tag=_CONSUMERS,
 )
 _on_named_consumer = partial(
-    Operation, path="/consumers/{project_id}/{name}", segments=_NAMED_CONSUMER, tag=_CONSUMERS
+    _on_consumers, path="/consumers/{project_id}/{name}", segments=_NAMED_CONSUMER
 )
 _on_leases = partial(Operation, path="/leases", tag=_LEASES)
 _on_lease = partial(
-    Operation,
+    _on_leases,
     path="/leases/{consumer}",
     segments={"consumer": Segment("The UUID of the consumer.", UUID, examples.CONSUMER)},
-    tag=_LEASES,
 )
 _on_tree = partial(
     Operation,
@@ -149,7 +149,10 @@ _on_tree = partial(
     },
     tag=_TREES,
 )
+_of_service = partial(Operation, "GET", tag=_SERVICE)
+_of_fleet = partial(Operation, "GET", rule=FLEET, tag=_FLEET)
 _question = partial(Operation, "POST", tag=_QUESTIONS, is_search=True)
+_of_placements = partial(Operation, rule=PLACE, tag=_PLACEMENTS)
 
 
 def _on_records(
@@ -172,27 +175,13 @@ def _on_records(
 
 
 OPERATIONS: Final = (
-    Operation("GET", "berth_v1.service:show_version", None, path="", tag=_SERVICE),
-    Operation("GET", "berth_v1.service:show_description", None, path="/openapi.json", tag=_SERVICE),
-    Operation(
-        "GET", "berth_v1.service:show_permissions", PERMISSIONS, path="/permissions", tag=_SERVICE
-    ),
-    Operation(
-        "GET",
-        "berth_v1.aggregates:list_aggregates",
-        AGGREGATES_LIST,
-        path="/aggregates",
-        tag=_AGGREGATES,
-    ),
+    _of_service("berth_v1.service:show_version", None, path=""),
+    _of_service("berth_v1.service:show_description", None, path="/openapi.json"),
+    _of_service("berth_v1.service:show_permissions", PERMISSIONS, path="/permissions"),
+    _on_aggregates("GET", "berth_v1.aggregates:list_aggregates", AGGREGATES_LIST),
     _on_aggregate("GET", "berth_v1.aggregates:show_aggregate", AGGREGATES_LIST),
     _on_aggregate("PUT", "berth_v1.aggregates:replace_labels", AGGREGATES_UPDATE),
-    Operation(
-        "GET",
-        "berth_v1.consumers:list_consumers",
-        CONSUMERS_LIST,
-        path="/consumers",
-        tag=_CONSUMERS,
-    ),
+    _on_consumers("GET", "berth_v1.consumers:list_consumers", CONSUMERS_LIST),
     _on_consumer("GET", "berth_v1.consumers:show_consumer", CONSUMERS_SHOW),
     _on_consumer("DELETE", "berth_v1.consumers:release_consumer", CONSUMERS_DELETE),
     _on_named_consumer("GET", "berth_v1.consumers:show_named_consumer", CONSUMERS_SHOW),
@@ -207,15 +196,8 @@ OPERATIONS: Final = (
     *_on_records("drain", "firmware-4.2", _DRAINS, DRAINS_LIST, DRAINS_UPDATE, may_be_dry=True),
     _on_tree("PUT", "berth_v1.trees:put_tree", TREES_UPDATE, may_be_dry=True),
     _on_tree("GET", "berth_v1.trees:show_tree", TREES_SHOW),
-    Operation("GET", "berth_v1.fleet:show_fleet", FLEET, path="/fleet", tag=_FLEET),
-    Operation(
-        "GET",
-        "berth_v1.changes:list_changes",
-        FLEET,
-        path="/changes",
-        tag=_FLEET,
-        is_watch=True,
-    ),
+    _of_fleet("berth_v1.fleet:show_fleet", path="/fleet"),
+    _of_fleet("berth_v1.changes:list_changes", path="/changes", is_watch=True),
     _question("berth_v1.candidates:find_candidates", CANDIDATES, path="/candidates"),
     _question(
         "berth_v1.explain:explain_request",
@@ -224,27 +206,21 @@ OPERATIONS: Final = (
         search_seconds=EXPLAIN_SECONDS,
     ),
     _question("berth_v1.capacity:count_capacity", CAPACITY, path="/capacity"),
-    Operation(
-        "POST", "berth_v1.place:place", PLACE, path="/place", tag=_PLACEMENTS, may_be_dry=True
-    ),
-    Operation(
+    _of_placements("POST", "berth_v1.place:place", path="/place", may_be_dry=True),
+    _of_placements(
         "GET",
         "berth_v1.place:show_placement",
-        PLACE,
         path="/placements/{consumer}",
         segments={
             "consumer": Segment(
                 "The UUID of the consumer.", UUID, "11111111-1f4a-4c11-8a3f-0d6f3d6f8a01"
             )
         },
-        tag=_PLACEMENTS,
     ),
-    Operation(
+    _of_placements(
         "GET",
         "berth_v1.place:show_placement_by_name",
-        PLACE,
         path="/placements/{project_id}/{name}",
         segments=_NAMED_CONSUMER,
-        tag=_PLACEMENTS,
     ),
 )

@@ -11,13 +11,13 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from berth.api import examples
-from berth.api.answers import SENT, STATUS_LINES, Sent, holds_if_match, holds_if_none_match
+from berth.api.answers import SENT, Sent, holds_if_match, holds_if_none_match
 from berth.api.berth_v1 import fleet
 from berth.api.berth_v1.codes import NAME_UNKNOWN, PRECONDITION_FAILED
 from berth.api.berth_v1.fleet import PROVIDER_LINE, PROVIDER_LINE_EXAMPLE, USAGES, ProviderLines
 from berth.api.berth_v1.inputs import include_parameter, included
 from berth.api.berth_v1.refusals import not_found, pointer_of, refused, suggesting, unknown_name
-from berth.api.berth_v1.revisions import after_write, answer_put
+from berth.api.berth_v1.revisions import after_write, answer_put, is_tag_known, set_tag
 from berth.api.berth_v1.tree_body import BODY, EXAMPLE, Wanted, read_tree
 from berth.api.contract import (
     DRY_RUN,
@@ -217,9 +217,7 @@ def show_tree(call: Call, reference: str) -> Sent | dict[str, Any]:
         meant = references.similar(UnknownReference("", "provider", reference))
         raise not_found(f"There is no provider {reference}.", meant)
     view = TreeView(snapshot, root, parts)
-    _tagged(call, view.tag)
-    if not holds_if_none_match(call, view.tag):
-        call.status = STATUS_LINES[304]
+    if is_tag_known(call, view.tag):
         return SENT
     return {"revision": snapshot.revision, **view.members()}
 
@@ -244,8 +242,15 @@ def put_tree(call: Call, reference: str) -> dict[str, Any]:
     expected = _expected(call, snapshot, reference)
     with _refusing(wanted, snapshot):
         edit = edit_tree(call.services.database, wanted.tree, expected=expected, dry_run=is_dry)
-    changes = shown_changes(edit, wanted.uuids if is_dry else None)
-    return _shown_edit(call, after_write(call.services, snapshot), edit, changes, is_dry=is_dry)
+    after = after_write(call.services, snapshot)
+    answer_put(call, f"/berth/v1/trees/{edit.root}", is_new=edit.is_new and not is_dry)
+    return {
+        "revision": after.revision,
+        "changes": shown_changes(edit, wanted.uuids if is_dry else None),
+        "created_resource_classes": edit.classes,
+        "created_traits": edit.traits,
+        **({} if is_dry else _shown_after(call, after, edit)),
+    }
 
 
 @contextmanager
@@ -264,26 +269,6 @@ def _refusing(wanted: Wanted, snapshot: Snapshot) -> Iterator[None]:
         raise _unknown_names(error, wanted, snapshot) from error
 
 
-def _shown_edit(
-    call: Call,
-    snapshot: Snapshot,
-    edit: Edit,
-    changes: list[dict[str, Any]],
-    *,
-    is_dry: bool,
-) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "revision": snapshot.revision,
-        "changes": changes,
-        "created_resource_classes": edit.classes,
-        "created_traits": edit.traits,
-    }
-    if not is_dry:
-        body |= _shown_after(call, snapshot, edit)
-    answer_put(call, f"/berth/v1/trees/{edit.root}", is_new=edit.is_new and not is_dry)
-    return body
-
-
 def _shown_after(call: Call, snapshot: Snapshot, edit: Edit) -> dict[str, Any]:
     """The tree after an edit; nothing if another client has changed it since, or if the database
     has gone away."""
@@ -291,7 +276,7 @@ def _shown_after(call: Call, snapshot: Snapshot, edit: Edit) -> dict[str, Any]:
     if root is None or tree_of(snapshot, root) != edit.after:
         return {}
     view = TreeView(snapshot, root, included(call.query, INCLUDED))
-    _tagged(call, view.tag)
+    set_tag(call, view.tag)
     return view.members()
 
 
@@ -421,11 +406,6 @@ def _values(
     if USAGES in form.parts:
         values += [int(columns.used.item(line, row)) for columns, line in within]
     return [*values, uuids[node]]
-
-
-def _tagged(call: Call, tag: str) -> None:
-    call.headers["etag"] = tag
-    call.headers["cache-control"] = "no-cache"
 
 
 # --- Editing --------------------------------------------------------------------------------------

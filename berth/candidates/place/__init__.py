@@ -87,7 +87,7 @@ def choose_from(pool: Pool, count: int, limits: Limits, budget: Budget) -> Chose
 
 def _choose_one(snapshot: Snapshot, plan: Plan, order: Order, budget: Budget) -> Chosen | Short:
     """The best candidate; nothing limits a single consumer."""
-    first = rank(snapshot, plan, order, limit=1, per_host=None, budget=budget)
+    first = rank(snapshot, plan, order, budget, limit=1, per_host=None)
     if not first.batches:
         return Short(0 if budget.ended is None else None)
     ((batch, _),) = first.batches
