@@ -16,9 +16,9 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator
-from itertools import islice, product
+from itertools import chain, islice, product
 from math import prod
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -27,8 +27,8 @@ from berth.candidates.batch import Batch, Duplicates
 from berth.candidates.conditions import Rows
 from berth.candidates.plan import Plan
 from berth.candidates.structural_rules import Structure, allows
-from berth.candidates.trees import FilteredTrees, UniformTrees, split_by_options
-from berth.candidates.walk import walk
+from berth.candidates.trees import FilteredTrees, split_by_options
+from berth.candidates.walk import Enumeration, walk
 from berth.index.block import ROWS_MAX
 from berth.index.sets import Mask
 from berth.index.snapshot import Snapshot
@@ -141,15 +141,17 @@ def assign_groups(
             identical groups each provider serves; for a caller who only wants to know what
             candidates take.
     """
-    enumerators = _Enumerators(snapshot, plan, budget, duplicates, unordered)
+    enumeration = Enumeration(snapshot, plan, budget, duplicates, unordered)
+    enumerators = (_enumerator(enumeration, trees) for trees in parts)
     if rng is not None:
-        batches = _at_random(parts, enumerators, rng)
+        batches = _at_random(enumeration, parts, rng)
     elif wanted is None or most_per_tree is not None:
-        return _part_by_part(parts, enumerators, most_per_tree)
+        # The fastest order: batches as they are found.
+        return chain.from_iterable(each.all(most_per_tree) for each in enumerators)
     elif depth_first:
-        batches = _tree_by_tree(parts, enumerators)
+        batches = chain.from_iterable(each.tree_by_tree() for each in enumerators)
     else:
-        batches = _in_turn(parts, enumerators)
+        batches = _in_turn(enumerators)
     return batches if wanted is None else first(wanted, batches)
 
 
@@ -157,9 +159,9 @@ def one_of_each(
     snapshot: Snapshot, plan: Plan, parts: Iterable[FilteredTrees], budget: Budget
 ) -> Iterator[Batch]:
     """One candidate of each tree that anchors any, those found from another anchor too."""
-    enumerators = _Enumerators(snapshot, plan, budget, None)
+    enumeration = Enumeration(snapshot, plan, budget, None)
     for trees in parts:
-        yield from enumerators.of(trees).one_of_each([])
+        yield from _enumerator(enumeration, trees).one_of_each([])
 
 
 def first(wanted: int, batches: Iterable[Batch]) -> Iterator[Batch]:
@@ -172,35 +174,21 @@ def first(wanted: int, batches: Iterable[Batch]) -> Iterator[Batch]:
             return
 
 
-def _part_by_part(
-    parts: Iterable[FilteredTrees], enumerators: _Enumerators, most_per_tree: int | None
-) -> Iterator[Batch]:
-    """The fastest order: batches as they are found."""
-    for trees in parts:
-        yield from enumerators.of(trees).all(most_per_tree)
-
-
-def _tree_by_tree(parts: Iterable[FilteredTrees], enumerators: _Enumerators) -> Iterator[Batch]:
-    """Depth first: all candidates of one tree before those of the next."""
-    for trees in parts:
-        yield from enumerators.of(trees).tree_by_tree()
-
-
-def _in_turn(parts: Iterable[FilteredTrees], enumerators: _Enumerators) -> Iterator[Batch]:
+def _in_turn(enumerators: Iterable[_Walked]) -> Iterator[Batch]:
     """Breadth first: one candidate from each tree, then more of each in turn, until there are
     none left."""
     later: list[Iterator[Batch]] = []
-    for trees in parts:
-        yield from enumerators.of(trees).one_of_each(later)
+    for each in enumerators:
+        yield from each.one_of_each(later)
     yield from _turns(later)
 
 
 def _at_random(
-    parts: Iterable[FilteredTrees], enumerators: _Enumerators, rng: random.Random
+    enumeration: Enumeration, parts: Iterable[FilteredTrees], rng: random.Random
 ) -> Iterator[Batch]:
     """One candidate of each tree, drawn at random and the trees in random order; then another of
     each."""
-    groups = [group for trees in parts for group in split_by_options(trees, enumerators.plan)]
+    groups = [group for trees in parts for group in split_by_options(trees, enumeration.plan)]
     sizes = [len(group.rows) for group in groups]
     starts = np.cumsum([0, *sizes[:-1]], dtype=np.int64)
     # PERF bench, randomize: sorting random bytes is many times as fast as `rng.shuffle`.
@@ -208,7 +196,7 @@ def _at_random(
     order = np.argsort(keys, kind="stable")
     at = np.searchsorted(starts, order, side="right") - 1
     yield from _turns(
-        enumerators.walk(groups[number].only(position), rng=rng)
+        walk(enumeration, groups[number].only(position), rng=rng)
         for number, position in zip(at.tolist(), (order - starts[at]).tolist(), strict=True)
     )
 
@@ -228,60 +216,63 @@ def _turns(iterators: Iterable[Iterator[Batch]]) -> Iterator[Batch]:
             again.append(each)
 
 
-class _Enumerator(Protocol):
+def _enumerator(enumeration: Enumeration, trees: FilteredTrees) -> _Walked:
     """The candidates of some trees, in each of the orders in which they can be wanted."""
+    assignments = assignments_of(enumeration.snapshot, enumeration.plan, trees)
+    if assignments is None:
+        return _Walked(enumeration, trees)
+    return _Tried(enumeration, trees, assignments)
+
+
+class _Walked(Struct, eq=False):
+    """Walks over groups of trees with the same options."""
+
+    enumeration: Enumeration
+    trees: FilteredTrees
 
     def all(self, most_per_tree: int | None = None) -> Iterator[Batch]:
         """In any order; `assign_groups` explains `most_per_tree`."""
+        for group in split_by_options(self.trees, self.enumeration.plan):
+            if most_per_tree is None:
+                yield from walk(self.enumeration, group)
+                continue
+            live: Mask = np.ones(len(group.rows), dtype=np.bool_)
+            counts = np.zeros(len(group.rows), dtype=np.int64)
+            for batch in walk(self.enumeration, group, live=live):
+                yield batch
+                if batch.is_anchored:
+                    counts[batch.positions] += 1
+                    live[counts > most_per_tree] = False
+                    if not live.any():
+                        break
 
     def tree_by_tree(self) -> Iterator[Batch]:
         """All of one tree before those of the next."""
+        for group in split_by_options(self.trees, self.enumeration.plan):
+            for position in range(len(group.rows)):
+                yield from walk(self.enumeration, group.only(position))
 
     def one_of_each(self, later: list[Iterator[Batch]]) -> Iterator[Batch]:
         """One of each tree; what finds the others is added to `later`."""
+        for group in split_by_options(self.trees, self.enumeration.plan):
+            live: Mask = np.ones(len(group.rows), dtype=np.bool_)
+            served: dict[tuple[int, ...], Rows] = {}
+            for batch in walk(self.enumeration, group, live=live):
+                yield batch
+                served[batch.choices] = batch.positions
+                live[batch.positions] = False
+                if not live.any():
+                    break
+            later.append(_others_than(served, walk(self.enumeration, group)))
 
 
-class _Enumerators(Struct, eq=False):
-    """The enumerators of one search."""
+class _Tried(_Walked, eq=False):
+    """Tries assignments in all trees at once, and walks only where that is out of order."""
 
-    snapshot: Snapshot
-    plan: Plan
-    budget: Budget
-    duplicates: Duplicates | None
-    unordered: bool = False
-
-    def of(self, trees: FilteredTrees) -> _Enumerator:
-        """The one for some trees."""
-        assignments = assignments_of(self.snapshot, self.plan, trees)
-        if assignments is None:
-            return _Walked(self, trees)
-        return _Tried(self, trees, assignments)
-
-    def walk(
-        self, trees: UniformTrees, *, live: Mask | None = None, rng: random.Random | None = None
-    ) -> Iterator[Batch]:
-        """`berth.candidates.walk.walk` for this search."""
-        return walk(
-            self.snapshot,
-            self.plan,
-            trees,
-            self.budget,
-            self.duplicates,
-            live=live,
-            rng=rng,
-            unordered=self.unordered,
-        )
-
-
-class _Tried(Struct, eq=False):
-    """Tries assignments in all trees at once."""
-
-    enumerators: _Enumerators
-    trees: FilteredTrees
     assignments: tuple[Assignment, ...]
 
     def all(self, most_per_tree: int | None = None) -> Iterator[Batch]:
-        trees, duplicates = self.trees, self.enumerators.duplicates
+        trees, duplicates = self.trees, self.enumeration.duplicates
         for assignment in self.assignments:
             choices = assignment.choices
             positions = assignment.positions(trees)
@@ -291,51 +282,10 @@ class _Tried(Struct, eq=False):
                 yield Batch(trees, choices, positions)
 
     def tree_by_tree(self) -> Iterator[Batch]:
-        if len(self.assignments) <= 1:
-            return self.all()
-        return _Walked(self.enumerators, self.trees).tree_by_tree()
+        return self.all() if len(self.assignments) <= 1 else super().tree_by_tree()
 
     def one_of_each(self, later: list[Iterator[Batch]]) -> Iterator[Batch]:
         return _one_of_each(self.all(), len(self.trees.rows), later)
-
-
-class _Walked(Struct, eq=False):
-    """Walks over groups of trees with the same options."""
-
-    enumerators: _Enumerators
-    trees: FilteredTrees
-
-    def all(self, most_per_tree: int | None = None) -> Iterator[Batch]:
-        for group in split_by_options(self.trees, self.enumerators.plan):
-            if most_per_tree is None:
-                yield from self.enumerators.walk(group)
-                continue
-            live: Mask = np.ones(len(group.rows), dtype=np.bool_)
-            counts = np.zeros(len(group.rows), dtype=np.int64)
-            for batch in self.enumerators.walk(group, live=live):
-                yield batch
-                if batch.is_anchored:
-                    counts[batch.positions] += 1
-                    live[counts > most_per_tree] = False
-                    if not live.any():
-                        break
-
-    def tree_by_tree(self) -> Iterator[Batch]:
-        for group in split_by_options(self.trees, self.enumerators.plan):
-            for position in range(len(group.rows)):
-                yield from self.enumerators.walk(group.only(position))
-
-    def one_of_each(self, later: list[Iterator[Batch]]) -> Iterator[Batch]:
-        for group in split_by_options(self.trees, self.enumerators.plan):
-            live: Mask = np.ones(len(group.rows), dtype=np.bool_)
-            served: dict[tuple[int, ...], Rows] = {}
-            for batch in self.enumerators.walk(group, live=live):
-                yield batch
-                served[batch.choices] = batch.positions
-                live[batch.positions] = False
-                if not live.any():
-                    break
-            later.append(_others_than(served, self.enumerators.walk(group)))
 
 
 def _one_of_each(

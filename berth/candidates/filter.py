@@ -309,14 +309,13 @@ def filter_trees(
             ).left(applying)
             if left is not None:
                 passing, masks = left
+                trees = FilteredTrees(
+                    block_id, block, passing, (), None, sharing_providers, scope, masks
+                )
                 if is_split:
-                    yield from with_sharing(
-                        snapshot, scope, sharing_providers, block_id, passing, masks
-                    )
+                    yield from with_sharing(snapshot, trees)
                 else:
-                    yield FilteredTrees(
-                        block_id, block, passing, (), None, sharing_providers, scope, masks
-                    )
+                    yield trees
             first = rows.stop
             size = min(size * WINDOW_GROWTH, ROWS_MAX)
             # The loop over blocks asks the budget itself.

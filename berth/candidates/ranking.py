@@ -15,6 +15,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
+from msgspec import Struct, field
 
 from berth.candidates import search
 from berth.candidates.batch import Batch, Hashes, Hosts, hosts_of, of_hosts, scattered
@@ -79,7 +80,8 @@ def rank(
         return _first_found(snapshot, plan, limit=limit, per_host=per_host, budget=budget)
     scored = PerHost(snapshot, SCORED_PER_HOST_MAX)
     scorer = Scorer(snapshot, plan, order, budget)
-    best = _Best(snapshot, scorer, order, budget, limit=limit, per_host=per_host)
+    counts = PerHost(snapshot, per_host or 0)
+    best = _Best(snapshot, scorer, order, budget, counts, limit, per_host)
     for batch in to_score(snapshot, plan, order, budget, scored):
         best.add(batch)
     return best.ranked(left_out=scored.left_out)
@@ -213,53 +215,43 @@ def _among(snapshot: Snapshot, most: int | None, batches: Iterable[Batch]) -> It
             return
 
 
-class _Best:
+class _Best(Struct, eq=False):
     """Collects candidates, and keeps those that may be among the best."""
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        scorer: Scorer,
-        order: Order,
-        budget: Budget,
-        *,
-        limit: int,
-        per_host: int | None,
-    ) -> None:
-        self._snapshot = snapshot
-        self._scorer = scorer
-        self._order = order
-        self._budget = budget
-        self._limit = limit
-        self._per_host = per_host
-        self._batches: list[tuple[Batch, Scores]] = []
-        #: How many candidates are kept, and how many there were.
-        self._kept = 0
-        self._count = 0
-        #: No candidate with a lower score is among the best.
-        self._least = -np.inf
-        #: Whether any host has had more candidates than `per_host`.
-        self._is_crowded = False
-        self._counts = PerHost(snapshot, per_host or 0)
+    snapshot: Snapshot
+    scorer: Scorer
+    order: Order
+    budget: Budget
+    counts: PerHost
+    limit: int
+    per_host: int | None
+    batches: list[tuple[Batch, Scores]] = field(default_factory=list)
+    #: How many candidates are kept, and how many there were.
+    kept: int = 0
+    count: int = 0
+    #: No candidate with a lower score is among the best.
+    least: float = -np.inf
+    #: Whether any host has had more candidates than `per_host`.
+    is_crowded: bool = False
 
     def add(self, batch: Batch) -> None:
         """Add the candidates of a batch."""
-        scores = self._scorer.scores(batch)
-        self._count += len(batch.positions)
-        if self._per_host is not None and not self._is_crowded:
-            self._is_crowded = bool((self._counts.numbered(batch) > self._per_host).any())
-        if scores.total.max() < self._least:
+        scores = self.scorer.scores(batch)
+        self.count += len(batch.positions)
+        if self.per_host is not None and not self.is_crowded:
+            self.is_crowded = bool((self.counts.numbered(batch) > self.per_host).any())
+        if scores.total.max() < self.least:
             return
-        if self._per_host is None and len(batch.positions) >= self._limit:
+        if self.per_host is None and len(batch.positions) >= self.limit:
             # PERF bench, orders: most of a large batch is never among the best.
-            self._least = max(self._least, _nth_highest(scores.total, self._limit))
-        good = scores.total >= self._least
+            self.least = max(self.least, _nth_highest(scores.total, self.limit))
+        good = scores.total >= self.least
         if not good.all():
             batch, scores = batch.at(good), scores.at(good)
-        self._batches.append((batch, scores))
-        self._kept += len(batch.positions)
-        spare = 2 * self._limit
-        if self._kept > KEPT_MAX + spare or len(self._batches) > BATCHES_MAX + spare:
+        self.batches.append((batch, scores))
+        self.kept += len(batch.positions)
+        spare = 2 * self.limit
+        if self.kept > KEPT_MAX + spare or len(self.batches) > BATCHES_MAX + spare:
             self._drop()
 
     def ranked(self, *, left_out: bool) -> Ranked:
@@ -268,42 +260,40 @@ class _Best:
         Args:
             left_out: whether there are candidates that were not added.
         """
-        if self._budget.ended is not None:
-            self._limit = min(self._limit, CUT_MAX)
+        if self.budget.ended is not None:
+            self.limit = min(self.limit, CUT_MAX)
         numbers, places = self._located(self._best())
         chosen, order = in_batches(zip(numbers.tolist(), places.tolist(), strict=True))
         parts = [self._part(number, np.array(each)) for number, each in chosen.items()]
-        shown = self._order.has_scores
+        shown = self.order.has_scores
         return Ranked(
             [(batch, scores if shown else None) for batch, scores in parts],
             order,
-            more=left_out or self._count > len(order),
+            more=left_out or self.count > len(order),
         )
 
     def _part(self, number: int, places: Rows) -> tuple[Batch, Scores]:
-        batch, scores = self._batches[number]
+        batch, scores = self.batches[number]
         return batch.at(places), scores.at(places)
 
     def _drop(self) -> None:
         """Drop all candidates that are not among the best so far."""
         best = self._best()
-        if len(best) == self._limit:
+        if len(best) == self.limit:
             (number,), (place,) = self._located(best[-1:])
-            self._least = float(self._batches[number][1].total[place])
+            self.least = float(self.batches[number][1].total[place])
         # Batches stay in their order, and the candidates of each too.
-        self._batches = [
-            self._part(number, places) for number, places in self._split(np.sort(best))
-        ]
-        self._kept = len(best)
+        self.batches = [self._part(number, places) for number, places in self._split(np.sort(best))]
+        self.kept = len(best)
 
     def _best(self) -> Rows:
         """The best candidates in their order. All that are kept are numbered, batch by batch."""
-        if not self._batches:
+        if not self.batches:
             return np.zeros(0, dtype=np.int64)
-        totals = np.concatenate([scores.total for _, scores in self._batches])
-        if self._is_crowded:
+        totals = np.concatenate([scores.total for _, scores in self.batches])
+        if self.is_crowded:
             return self._of_crowded(totals)
-        return self._first_of_all(totals, self._limit)
+        return self._first_of_all(totals, self.limit)
 
     def _first_of_all(self, totals: Floats, count: int) -> Rows:
         """The first `count` of all candidates."""
@@ -319,20 +309,20 @@ class _Best:
 
     def _of_crowded(self, totals: Floats) -> Rows:
         """The best, without those beyond `per_host`."""
-        assert self._per_host is not None, "no host is crowded without a bound"
+        assert self.per_host is not None, "no host is crowded without a bound"
         # PERF bench, orders: whoever is better than one of the best is among the first few.
-        count = self._limit
+        count = self.limit
         while True:
             count = min(_MORE * count, len(totals))
             some = self._first_of_all(totals, count)
-            best: Rows = some[_nth_of_each(self._keys_of(some)) < self._per_host][: self._limit]
-            if len(best) == self._limit or count == len(totals):
+            best: Rows = some[_nth_of_each(self._keys_of(some)) < self.per_host][: self.limit]
+            if len(best) == self.limit or count == len(totals):
                 return best
 
     @property
     def _starts(self) -> Rows:
         """The number of the first candidate of each batch, and the number of all."""
-        return np.cumsum([0, *(len(batch.positions) for batch, _ in self._batches)])
+        return np.cumsum([0, *(len(batch.positions) for batch, _ in self.batches)])
 
     def _located(self, some: Rows) -> tuple[Rows, Rows]:
         """The batches of some candidates, and their places there."""
@@ -352,14 +342,14 @@ class _Best:
         """The hashes of some candidates, which ascend; any numbers if the budget is spent."""
         hashes = []
         for number, places in self._split(some):
-            if self._budget.is_spent():
+            if self.budget.is_spent():
                 return np.arange(len(some), dtype=np.uint64)
-            batch = self._batches[number][0].at(places)
-            hashes.append(of_hosts(self._snapshot, batch, self._scattered))
+            batch = self.batches[number][0].at(places)
+            hashes.append(of_hosts(self.snapshot, batch, self._scattered))
         return np.concatenate(hashes)
 
     def _scattered(self, hosts: Hosts) -> Hashes:
-        return scattered(hosts, self._order.seed)
+        return scattered(hosts, self.order.seed)
 
     def _keys_of(self, some: Rows) -> Rows:
         """The hosts of some candidates, as numbers."""
@@ -367,7 +357,7 @@ class _Best:
         keys = np.empty(len(some), dtype=np.int64)
         keys[order] = np.concatenate(
             [
-                of_hosts(self._snapshot, self._batches[number][0].at(places), attrgetter("keys"))
+                of_hosts(self.snapshot, self.batches[number][0].at(places), attrgetter("keys"))
                 for number, places in self._split(some[order])
             ]
         )

@@ -156,35 +156,28 @@ class UniformTrees(Trees, eq=False):
         )
 
 
-def with_sharing(
-    snapshot: Snapshot,
-    scope: SharingScope,
-    sharing_providers: SharingProviders,
-    block_id: int,
-    rows: Rows,
-    local: Masks,
-) -> Iterator[FilteredTrees]:
-    """The trees among some rows that have an option for every demand once sharing providers count,
+def with_sharing(snapshot: Snapshot, trees: FilteredTrees) -> Iterator[FilteredTrees]:
+    """Those of some trees that have an option for every demand once sharing providers count,
     grouped by the structure of those providers.
 
     Args:
-        local: the options that the trees have themselves.
+        trees: with the options that they have themselves.
     """
-    block = snapshot.block(block_id)
-    combinations, which = _serving(snapshot, block, rows)
+    block, sharing_providers = trees.block, trees.sharing_providers
+    combinations, which = _serving(snapshot, block, trees.rows)
     serving = [sharing_providers.useful(providers) for providers in combinations]
     for positions, first, served_by in _by_structure(sharing_providers, serving, which):
-        extended = _with_options(block.shape.size, scope, positions, first, local)
+        extended = _with_options(trees, positions, first)
         if extended is not None:
             kept, masks = extended
             yield FilteredTrees(
-                block_id,
+                trees.block_id,
                 block,
-                rows[positions[kept]],
+                trees.rows[positions[kept]],
                 first,
                 None if served_by is None else served_by[:, kept],
                 sharing_providers,
-                scope,
+                trees.scope,
                 _certain(masks),
             )
 
@@ -239,22 +232,17 @@ def _by_structure(
 
 
 def _with_options(
-    size: int,
-    scope: SharingScope,
-    positions: Rows,
-    serving: Sequence[SharingProvider],
-    local: Masks,
+    trees: FilteredTrees, positions: Rows, serving: Sequence[SharingProvider]
 ) -> tuple[Rows, dict[int, dict[int, Mask | None]]] | None:
     """The options of rows that are served alike: which of the positions have some for every
     demand, and their masks; None if there are none."""
     alive: Mask | None = None
-    masks = take_rows(positions, local)
-    for query_id, shareable in scope.shareable.items():
+    masks = take_rows(positions, trees.masks)
+    foreign = [*enumerate(serving, trees.block.shape.size)]
+    for query_id, shareable in trees.scope.shareable.items():
         if not shareable:
             continue
-        choices = [
-            choice for choice, provider in enumerate(serving, size) if query_id in provider.serves
-        ]
+        choices = [choice for choice, provider in foreign if query_id in provider.serves]
         if not choices:
             if not masks[query_id]:
                 return None

@@ -27,6 +27,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from berth.candidates.batch import Batch, Duplicates
 from berth.candidates.conditions import Rows
@@ -43,6 +44,22 @@ Alive = Mask | bool
 
 #: The common ancestors of a subtree without any choice yet: all choices.
 _ALL: Final = -1
+
+
+class Enumeration(Struct, eq=False):
+    """What all walks of one search have in common.
+
+    Attributes:
+        duplicates: removes candidates that were already found from another anchor; None keeps them.
+        unordered: whether suffixed demands of one class are given choices in ascending order only:
+            all other orders take the same amounts.
+    """
+
+    snapshot: Snapshot
+    plan: Plan
+    budget: Budget
+    duplicates: Duplicates | None
+    unordered: bool = False
 
 
 class Level(NamedTuple):
@@ -67,24 +84,11 @@ class Path:
     """One way down: demands are filled in a fixed order, at depth 0, 1, 2 ..., and taken back in
     reverse."""
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        plan: Plan,
-        trees: UniformTrees,
-        *,
-        unordered: bool = False,
-    ) -> None:
-        """The way down for some trees.
-
-        Args:
-            unordered: whether suffixed demands of one class are given choices in ascending order
-                only: all other orders take the same amounts.
-        """
-        self._plan = plan
-        self._is_unordered = unordered
+    def __init__(self, enumeration: Enumeration, trees: UniformTrees) -> None:
+        self._plan = plan = enumeration.plan
+        self._is_unordered = enumeration.unordered
         self._trees = trees
-        self._structure = Structure(snapshot, trees)
+        self._structure = Structure(enumeration.snapshot, trees)
         self._classes = plan.demand_classes
         #: depth -> demand. Demands with few options first: a walk turns back early.
         self._order = sorted(
@@ -414,15 +418,11 @@ NOGOODS_MAX: Final = 160_000
 
 
 def walk(
-    snapshot: Snapshot,
-    plan: Plan,
+    enumeration: Enumeration,
     trees: UniformTrees,
-    budget: Budget,
-    duplicates: Duplicates | None,
     *,
     live: Mask | None = None,
     rng: random.Random | None = None,
-    unordered: bool = False,
 ) -> Iterator[Batch]:
     """All candidates of some trees, depth first over the demands.
 
@@ -430,13 +430,13 @@ def walk(
         live: (N,) rows still wanted; the caller may remove rows while the walk goes on, and ends
             the walk when none is left.
         rng: shuffles the options of every demand; None for the order of the nodes.
-        unordered: whether groups that are alike are served in one order only.
     """
+    budget, duplicates = enumeration.budget, enumeration.duplicates
     if budget.is_spent():
         return
     if len(trees.rows) == 1:
         live = None
-    path = Path(snapshot, plan, trees, unordered=unordered)
+    path = Path(enumeration, trees)
     first = path.start()
     if first is None:
         return

@@ -63,10 +63,7 @@ def explain(
     What the time of `budget` cuts short is a lower bound; the verdict comes first.
     """
     snapshot = tolerating(snapshot, question.tolerate)
-    references = References(snapshot)
-    unknown = tuple(unknown_names(question, snapshot))
-    explaining = _Explaining(snapshot, question, references, unknown, budget)
-    return explaining.explanation(wanted)
+    return _Explaining(snapshot, question, budget).explanation(wanted)
 
 
 class Wanted(Struct, frozen=True):
@@ -93,21 +90,14 @@ class _Help(Struct, frozen=True):
 class _Explaining:
     """One question of one fleet."""
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        question: Question,
-        references: References,
-        unknown: tuple[UnknownName, ...],
-        budget: Budget,
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, question: Question, budget: Budget) -> None:
         self._snapshot = snapshot
         self._question = question
-        self._references = references
-        self._unknown = unknown
+        self._references = References(snapshot)
+        self._unknown = tuple(unknown_names(question, snapshot))
         self._fleet = Fleet(snapshot)
         self._budget = budget
-        self._derived = self._derived_questions(question, unknown)
+        self._derived = self._derived_questions(question, self._unknown)
         self._atoms = self._derived.atoms
 
     def _derived_questions(

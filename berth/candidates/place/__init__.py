@@ -75,7 +75,7 @@ def choose(
             if chosen is not None:
                 return chosen
         order = replace(order, among=None)
-    return _choose_of_all(snapshot, plan, order, count, limits, budget)
+    return _choose_of_all(Pool(snapshot, plan, order, budget), count, limits, budget)
 
 
 def choose_from(pool: Pool, count: int, limits: Limits, budget: Budget) -> Chosen | None:
@@ -94,22 +94,15 @@ def _choose_one(snapshot: Snapshot, plan: Plan, order: Order, budget: Budget) ->
     return Chosen(first, taken_by(plan, batch, 0))
 
 
-def _choose_of_all(
-    snapshot: Snapshot,
-    plan: Plan,
-    order: Order,
-    count: int,
-    limits: Limits,
-    budget: Budget,
-) -> Chosen | Short:
-    """The candidates of several consumers, of all hosts; or a proof that there are too few."""
-    pool = Pool(snapshot, plan, order, budget)
-    hosts = PoolHosts(snapshot, pool.hosts, pool.aggregate_sets)
+def _choose_of_all(pool: Pool, count: int, limits: Limits, budget: Budget) -> Chosen | Short:
+    """The candidates of several consumers, of a pool with those of all hosts; or a proof that there
+    are too few."""
+    hosts = PoolHosts(pool.snapshot, pool.hosts, pool.aggregate_sets)
     groups = hosts.groups_of(limits.within)
     if not groups:
         return Short(0 if budget.ended is None else None)
     most = None
-    if pool.is_whole and not plan.splits:
+    if pool.is_whole and not pool.plan.splits:
         each = most_of_each(pool, hosts.keys, budget)
         most = hosts.most_of_groups(groups, limits.max_per, budget, each)
     by_size = sorted(groups, key=lambda group: -(most[group] if most else len(groups[group])))
@@ -118,7 +111,7 @@ def _choose_of_all(
             return Short(None)
         if most is None or most[group] >= count:
             some = pool if group is None else pool.some(hosts.candidates(groups[group]))
-            run = _Run(snapshot, limits, budget)
+            run = _Run(pool.snapshot, limits, budget)
             if (chosen := run.choose_from(some, count, group)) is not None:
                 return chosen
     at_most = None if most is None else max(most.values())
