@@ -142,16 +142,17 @@ def assign_groups(
             candidates take.
     """
     enumeration = Enumeration(snapshot, plan, budget, duplicates, unordered)
-    enumerators = (_enumerator(enumeration, trees) for trees in parts)
     if rng is not None:
         batches = _at_random(enumeration, parts, rng)
     elif wanted is None or most_per_tree is not None:
         # The fastest order: batches as they are found.
-        return chain.from_iterable(each.all(most_per_tree) for each in enumerators)
+        every = (_enumerator(enumeration, trees).all(most_per_tree) for trees in parts)
+        return chain.from_iterable(every)
     elif depth_first:
-        batches = chain.from_iterable(each.tree_by_tree() for each in enumerators)
+        every = (_enumerator(enumeration, trees).tree_by_tree() for trees in parts)
+        batches = chain.from_iterable(every)
     else:
-        batches = _in_turn(enumerators)
+        batches = _in_turn(enumeration, parts)
     return batches if wanted is None else first(wanted, batches)
 
 
@@ -174,12 +175,12 @@ def first(wanted: int, batches: Iterable[Batch]) -> Iterator[Batch]:
             return
 
 
-def _in_turn(enumerators: Iterable[_Walked]) -> Iterator[Batch]:
+def _in_turn(enumeration: Enumeration, parts: Iterable[FilteredTrees]) -> Iterator[Batch]:
     """Breadth first: one candidate from each tree, then more of each in turn, until there are
     none left."""
     later: list[Iterator[Batch]] = []
-    for each in enumerators:
-        yield from each.one_of_each(later)
+    for trees in parts:
+        yield from _enumerator(enumeration, trees).one_of_each(later)
     yield from _turns(later)
 
 
