@@ -25,11 +25,7 @@ from berth.candidates.batch import Batch, Duplicates
 from berth.candidates.conditions import Rows
 from berth.candidates.filter import filter_trees
 from berth.candidates.plan import Plan
-from berth.candidates.question import (
-    Question,
-    ResponseForm,
-    SearchSettings,
-)
+from berth.candidates.question import Question, ResponseForm, SearchSettings
 from berth.candidates.render import NO_CANDIDATES, LongAnswer, render_answer
 from berth.candidates.resolve import NothingFits, any_root_passes, plan_of, resolve_question
 from berth.candidates.splits import with_splits

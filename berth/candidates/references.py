@@ -140,7 +140,7 @@ def unknown_references(question: Question, references: References) -> Iterator[U
         for within, named in each.named_providers.items():
             yield from references.unknown("provider", placed(at + within, named))
     for at, each in naming.items():
-        yield from references.unknown("aggregate", _names_in(f"{at}/member_of", each.member_of))
+        yield from references.unknown("aggregate", names_in(f"{at}/member_of", each.member_of))
     if question.tolerate != "*":
         yield from references.unknown("drain", placed("/tolerate", question.tolerate))
 
@@ -168,13 +168,13 @@ def _names(question: Question) -> Iterator[tuple[str, _NameKind, str]]:
     """The pointer, the kind and the name of each resource class and trait of a question."""
     host = question.host
     for at, items in (("/host/required", host.required), ("/host/anywhere", host.anywhere)):
-        for item_at, name in _names_in(at, items):
+        for item_at, name in names_in(at, items):
             yield item_at, "trait", name
     for group_name, group in question.groups:
         group_at = f"/groups/{escaped(group_name)}"
         for name, _ in group.resources:
             yield f"{group_at}/resources/{escaped(name)}", "resource_class", name
-        for item_at, name in _names_in(f"{group_at}/required", group.required):
+        for item_at, name in names_in(f"{group_at}/required", group.required):
             yield item_at, "trait", name
     for member, relations in (("together", question.together), ("apart", question.apart)):
         for place, relation in enumerate(relations):
@@ -187,7 +187,7 @@ def escaped(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 
-def _names_in(at: str, items: Iterable[Item]) -> Iterator[tuple[str, str]]:
+def names_in(at: str, items: Iterable[Item]) -> Iterator[tuple[str, str]]:
     """The pointer to each name of some items, and the name."""
     for place, item in enumerate(items):
         for number, name in enumerate(item.names):

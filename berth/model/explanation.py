@@ -9,16 +9,7 @@ from typing import Annotated, Any, Literal
 
 from berth.model.consumer import Consumer
 from berth.model.inventory import Reason
-from berth.model.shown import (
-    TEXT,
-    UNSET,
-    Count,
-    NamedProvider,
-    Pointer,
-    Shown,
-    Sometimes,
-    Warned,
-)
+from berth.model.shown import TEXT, UNSET, Count, NamedProvider, Pointer, Shown, Sometimes, Warned
 
 _AtLeast = Annotated[
     Sometimes[bool], "True if the time cut the figures short: they are lower bounds."

@@ -37,12 +37,13 @@ from berth.api.request import Services
 from berth.api.struct_schema import shown
 from berth.candidates.order import HOST, Order, Preference
 from berth.candidates.plan import Plan
-from berth.candidates.question import Item, Question, QuestionHost
+from berth.candidates.question import Question, QuestionHost
 from berth.candidates.references import (
     References,
     UnknownName,
     UnknownReference,
     forbidden_of,
+    names_in,
     required_of,
     unknown_names,
     unknown_references,
@@ -452,8 +453,8 @@ def _preference(
 ) -> Preference:
     required = read_items(sent.required)
     members = read_items(sent.member_of)
-    _check("trait", _names_of("/required", required), snapshot.names.trait_ids, at)
-    for place, reference in _names_of("/member_of", members):
+    _check("trait", names_in("/required", required), snapshot.names.trait_ids, at)
+    for place, reference in names_in("/member_of", members):
         if not references.aggregates(reference):
             unknown = UnknownReference(place, "aggregate", reference)
             warnings.add_unknown(at + place, unknown)
@@ -463,13 +464,6 @@ def _preference(
         traits=trait_test(snapshot, required_of(required), forbidden_of(required)),
         membership=membership_of(snapshot, members, references),
     )
-
-
-def _names_of(at: str, items: Iterable[Item]) -> Iterable[tuple[str, str]]:
-    """The pointer to each name of a list of items, and the name."""
-    for place, item in enumerate(items):
-        for number, name in enumerate(item.names):
-            yield f"{at}/{place}/{number}" if len(item.names) > 1 else f"{at}/{place}", name
 
 
 def _check(

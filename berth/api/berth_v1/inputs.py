@@ -74,17 +74,6 @@ _LITERALS: Final = {True: "true", False: "false", None: "null"}
 _QUOTED_MAX: Final = 100
 
 
-def read(call: Call, schema: PointedSchema) -> Any:
-    """Decode the body and check its schema.
-
-    Raises:
-        Refused: 400, with the JSON pointer to the member at fault.
-    """
-    value = content(call)
-    schema.check(value)
-    return value
-
-
 def content(call: Call) -> object:
     """The decoded body, of which all but its schema is checked; nothing else may decode it.
 
@@ -209,7 +198,9 @@ class BodySchema(PointedSchema, Generic[B]):
         Raises:
             Refused: 400, with the JSON pointer to the member at fault.
         """
-        return self._convert(read(call, self))
+        value = content(call)
+        self.check(value)
+        return self._convert(value)
 
 
 def _is_uuid(value: object) -> bool:

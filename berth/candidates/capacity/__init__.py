@@ -181,7 +181,9 @@ class Partition:
             table = sets.having_any(aggregates[value])[: len(present)] & present
             if table.any():
                 self._tables[value] = table
-        rest = present & ~_any_of(self._tables.values(), len(present))
+        rest = present.copy()
+        for table in self._tables.values():
+            rest &= ~table
         if with_rest and rest.any():
             self._tables = {NO_VALUE: rest, **self._tables}
 
@@ -213,13 +215,6 @@ class Partition:
         order = np.zeros(self._roots.max(initial=0) + 1, dtype=values.dtype)
         np.add.at(order, self._roots, values)
         return order
-
-
-def _any_of(tables: Iterable[Mask], size: int) -> Mask:
-    any_of: Mask = np.zeros(size, dtype=np.bool_)
-    for table in tables:
-        any_of |= table
-    return any_of
 
 
 def _line(capacity: Capacity, hosts: Mask) -> OfValue:

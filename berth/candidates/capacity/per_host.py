@@ -20,15 +20,7 @@ from berth.candidates.assign import assign_groups
 from berth.candidates.batch import Batch
 from berth.candidates.capacity.greedy import Filling, Placements, asked_of, most_of
 from berth.candidates.capacity.packing import Bounds, Steps, least_of, pack
-from berth.candidates.capacity.ways import (
-    WAYS_MAX,
-    Cell,
-    Factor,
-    Free,
-    Way,
-    factors_of,
-    together,
-)
+from berth.candidates.capacity.ways import WAYS_MAX, Cell, Factor, Free, Way, factors_of, together
 from berth.candidates.conditions import Rows
 from berth.candidates.filter import filter_trees
 from berth.candidates.fleet import Fleet

@@ -118,10 +118,6 @@ class Free:
             if class_id in self._snapshot.block(at.block_id).shape.node_types[at.node].classes
         )
 
-    def of(self, trees: Trees, cell: Cell) -> Ints:
-        """What a choice has left of a class, for each of `Trees.rows`."""
-        return self.times(trees, cell, 1)
-
     def times(self, trees: Trees, cell: Cell, amount: int) -> Ints:
         """How often an amount goes into what a choice has left, for each of `Trees.rows`."""
         choice, class_id = cell

@@ -25,11 +25,7 @@ from berth.candidates.question import (
     QuestionRelation,
     Split,
 )
-from berth.candidates.references import (
-    References,
-    UnknownName,
-    escaped,
-)
+from berth.candidates.references import References, UnknownName, escaped
 from berth.index.sets import Mask
 
 #: How many references an atom's words name.

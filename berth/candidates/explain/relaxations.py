@@ -24,7 +24,6 @@ import numpy as np
 
 from berth.candidates.explain.atoms import bits
 from berth.candidates.explain.derived import DerivedQuestions
-from berth.index.block import Columns
 from berth.index.sets import Mask
 from berth.model.explanation import Relaxation, Stage
 from berth.model.inventory import MAX_INT
@@ -231,19 +230,14 @@ class Amount:
     def _units(self) -> set[Grid]:
         """step_size and min_unit of every inventory of the class."""
         units: set[Grid] = set()
-        for columns in self._columns():
+        blocks = (block for _, block in self._derived.present.occupied())
+        for columns in filter(None, (block.columns.get(self._class_id) for block in blocks)):
             if not columns.stepped and columns.min_unit_max <= 1:
                 units.add(Grid(1, 1))
                 continue
             pairs = np.stack((columns.step_size.ravel(), columns.min_unit.ravel()), axis=1)
             units.update(Grid(*pair) for pair in np.unique(pairs, axis=0).tolist())
         return units
-
-    def _columns(self) -> Iterator[Columns]:
-        class_id = self._class_id
-        for _, block in self._derived.present.occupied():
-            if class_id in block.columns:
-                yield block.columns[class_id]
 
 
 def _part(unit: Grid, step: int, least: int) -> int:

@@ -264,7 +264,7 @@ def _free_of(pool: Pool, class_id: ClassId, places: Rows, left: Free) -> tuple[R
         for choice, of_class in given:
             if of_class == class_id:
                 pairs.append(numbers | pool.providers(batch, choice))
-                free.append(left.of(batch.trees, (choice, class_id))[batch.positions])
+                free.append(left.times(batch.trees, (choice, class_id), 1)[batch.positions])
     distinct, first = np.unique(np.concatenate(pairs), return_index=True)
     return distinct >> _PROVIDER_BITS, np.concatenate(free)[first]
 
