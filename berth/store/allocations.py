@@ -228,7 +228,7 @@ def replace_allocations(
         check_generations(writes, facts.consumers)
         check_provider_names(facts, writes)
         check_class_names(facts, writes)
-        claim = Claim(writes, facts, recorded(tx, writes, placed))
+        claim = Claim(writes, facts, recorded(tx, writes, placed), is_last=True)
         write_claim(tx, claim, dict.fromkeys(claim.bumped(), 1))
 
     request = ClaimRequest(writes, placed, record)
@@ -248,7 +248,7 @@ def delete_allocations(db: Database, consumer_uuid: ConsumerUUID) -> None:
 
     def unit(tx: Tx) -> None:
         try:
-            released = _release(tx, [request])
+            released = _release(tx, [request], of=1)
         except ConsumerRace as error:
             # A DELETE has no generation: it also deletes allocations written in the meantime.
             raise LostRace(f"the set of allocations of consumer {consumer_uuid}") from error
@@ -276,7 +276,7 @@ def release_consumer(db: Database, uuid: ConsumerUUID, seen: Generation) -> None
             raise AllocationsNotFound(uuid)
         if consumer.generation != seen:
             raise ConsumerGenerationConflict(uuid, seen=seen, actual=consumer.generation)
-        if not release(tx, facts):
+        if not release(tx, facts, is_last=True):
             raise AllocationsNotFound(uuid)
 
     db.write(unit)
@@ -320,7 +320,8 @@ def _claim_at_once(tx: Tx, items: Sequence[ClaimRequest]) -> list[bool]:
     )
     placed = {uuid: each for request in requests for uuid, each in request.placed.items()}
     beside = recorded(tx, writes, placed)
-    write_claim(tx, Claim(writes, facts.of_new_consumers(steps), beside), steps)
+    facts = facts.of_new_consumers(steps)
+    write_claim(tx, Claim(writes, facts, beside, is_last=all(is_new)), steps)
     return is_new
 
 
@@ -330,12 +331,15 @@ def _release_at_once(tx: Tx, items: Sequence[ReleaseRequest]) -> list[bool]:
     A consumer that is named twice is left out: the second request must find nothing.
     """
     times = Counter(item.consumer for item in items)
-    released = _release(tx, [item for item in items if times[item.consumer] == 1])
+    released = _release(tx, [item for item in items if times[item.consumer] == 1], of=len(items))
     return [item.consumer in released for item in items]
 
 
-def _release(tx: Tx, requests: Sequence[ReleaseRequest]) -> set[ConsumerUUID]:
+def _release(tx: Tx, requests: Sequence[ReleaseRequest], *, of: int) -> set[ConsumerUUID]:
     """Delete all allocations of some consumers; return those that had any.
+
+    Args:
+        of: requests of the transaction; those that find nothing here run again by themselves.
 
     Raises:
         ConsumerRace: another request wrote one of them at the same time.
@@ -347,7 +351,8 @@ def _release(tx: Tx, requests: Sequence[ReleaseRequest]) -> set[ConsumerUUID]:
     for request in requests:
         if request.record is not None:
             request.record.former = holdings(facts, {request.consumer})
-    return release(tx, facts)
+    holders = {allocation.consumer for allocation in facts.allocations}
+    return release(tx, facts, is_last=len(holders) == of)
 
 
 # --- Of many providers ---------------------------------------------------------------------------

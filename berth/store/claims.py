@@ -102,6 +102,8 @@ class Claim(Struct, frozen=True):
     beside: Sequence[Change] = ()
     #: Leases that have expired, for which their consumers release everything.
     expired: Sequence[Lease] = ()
+    #: Whether the unit of work touches no other provider afterwards.
+    is_last: bool = False
 
     def bumped(self) -> set[ProviderId]:
         """The providers whose generation is incremented.
@@ -172,18 +174,21 @@ def write_claim_of_bumped(tx: Tx, claim: Claim, steps: Mapping[ProviderId, int])
     _ClaimWrite(tx, claim, steps).write_checked()
 
 
-def release(tx: Tx, facts: ClaimFacts, *, expired: Sequence[Lease] = ()) -> set[ConsumerUUID]:
+def release(
+    tx: Tx, facts: ClaimFacts, *, expired: Sequence[Lease] = (), is_last: bool = False
+) -> set[ConsumerUUID]:
     """Delete all allocations of the consumers that were read; return those that had any.
 
     Args:
         expired: leases because of which this happens: unless they still are as they were read,
             another request was faster.
+        is_last: as in `Claim`.
 
     Raises:
         ForeignWrite: another program has changed a provider.
         ConsumerRace, LostRace: another request was faster.
     """
-    claim = Claim([], facts, expired=expired)
+    claim = Claim([], facts, expired=expired, is_last=is_last)
     write = _ClaimWrite(tx, claim, {})
     if (generations := _generations_of(facts)) is not None:
         write.write_at_once([], generations)
@@ -260,7 +265,7 @@ class _ClaimWrite:
             *claim.beside,
         ]
         try:
-            tx.change_all(changes)
+            tx.change_all(changes, is_last=claim.is_last)
         except IntegrityError as error:
             # The only unique keys that these changes can violate are those of consumers, of their
             # names and of their leases. The next attempt reads which.

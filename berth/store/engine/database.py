@@ -35,7 +35,7 @@ from berth.store.engine.group_commit import (
 )
 from berth.store.engine.placement_sweep import PlacementSweep
 from berth.store.engine.prepared import Parameters, Runner, Statements
-from berth.store.engine.transaction import Tx
+from berth.store.engine.transaction import Apart, Change, NoWriter, Tx
 from berth.store.engine.write_record import WriteRecord
 
 T = TypeVar("T")
@@ -405,11 +405,14 @@ class Database:
                 writes.extend(take())
             return writes
 
+        is_noted_apart = False
         for runs_left in reversed(range(_GROUP_RUNS)):
             try:
-                self._commit_together(taken)
-            except journal.NoWriter:
+                self._commit_together(taken, is_noted_apart=is_noted_apart)
+            except NoWriter:
                 self._writer = self._registered()
+            except Apart:
+                is_noted_apart = True
             except exc.SQLAlchemyError as error:
                 if len(writes) < 2 or is_lost(error):
                     raise
@@ -424,15 +427,21 @@ class Database:
         for write in writes:
             self._settle_alone(write)
 
-    def _commit_together(self, take: Callable[[], list[Write]]) -> None:
+    def _commit_together(self, take: Callable[[], list[Write]], *, is_noted_apart: bool) -> None:
         """Run writes in one transaction, commit it, and set the outcome of each.
+
+        Args:
+            is_noted_apart: whether the journal's writes are sent only after theirs.
 
         Raises:
             PartlyApplied: they cannot share a transaction.
+            Apart: `is_noted_apart` is needed.
+            NoWriter: they cannot be committed until this process has a clock row.
         """
         with self._begun_to_write() as run:
             writes = take()
-            shared = SharedTransaction(run, self.dialect, self._begun)
+            begun_alone = self._begun if is_noted_apart else self._begun_alone
+            shared = SharedTransaction(run, self.dialect, self._begun, begun_alone)
             done = shared.run_alone(writes[0]) if len(writes) == 1 else shared.run_all(writes)
             applied = [write for write, outcome in done.items() if outcome.error is None]
             if applied:
@@ -486,7 +495,13 @@ class Database:
             self._end(run)
             return
         tx = parts[-1]
-        writer = journal.record(tx, self._writer, touched, tx.now)
+        if self._writer is None:
+            raise NoWriter
+        if tx.noted is None:
+            journal.record(tx, self._writer, touched)
+        else:
+            assert tx.noted == touched, "something was touched after the last write"
+        writer = self._writer.next
         for write in writes:
             if write.committing is not None:
                 write.committing(*writer)
@@ -554,6 +569,18 @@ class Database:
             now=self._now(),
             in_list_max=self._in_list_max,
         )
+
+    def _begun_alone(self, run: Runner) -> Tx:
+        """As `_begun`, for a unit that nothing follows but the commit."""
+        tx = self._begun(run)
+        tx.ending = self._noting
+        return tx
+
+    def _noting(self, tx: Tx) -> list[Change]:
+        if self._writer is None:
+            return []
+        tx.noted = journal.Touched.of([tx])
+        return journal.recording(tx, self._writer, tx.noted)
 
     def _now(self) -> datetime:
         return self.dialect.stored_time(self._clock())

@@ -23,7 +23,7 @@ from sqlalchemy import exc, text
 
 from berth.store.engine.dialect import Dialect
 from berth.store.engine.prepared import Runner
-from berth.store.engine.transaction import Tx
+from berth.store.engine.transaction import Apart, NoWriter, Tx
 
 #: Writes in one transaction. Beyond this number the fixed costs hardly matter, and later writes
 #: would only wait longer.
@@ -234,16 +234,24 @@ class SharedTransaction:
 
     Args:
         begun: makes the argument of a unit of work from the runner.
+        begun_alone: the same for a unit without others beside it.
     """
 
-    def __init__(self, run: Runner, dialect: Dialect, begun: Callable[[Runner], Tx]) -> None:
+    def __init__(
+        self,
+        run: Runner,
+        dialect: Dialect,
+        begun: Callable[[Runner], Tx],
+        begun_alone: Callable[[Runner], Tx],
+    ) -> None:
         self._run = run
         self._dialect = dialect
         self._begun = begun
+        self._begun_alone = begun_alone
 
     def run_alone(self, write: Write) -> dict[Write, Outcome]:
         """Run the only write of a transaction, which must not be committed if it fails."""
-        return {write: _attempted(write.unit, self._begun(self._run))}
+        return {write: _attempted(write.unit, self._begun_alone(self._run))}
 
     def run_all(self, writes: Sequence[Write]) -> dict[Write, Outcome]:
         """Run several writes in one transaction; each fails or succeeds by itself.
@@ -273,7 +281,8 @@ class SharedTransaction:
         for run_all, alike in kinds.items():
             if len(alike) > 1:
                 items = [write.batch.item for write in alike if write.batch is not None]
-                run_it = self._run_in_savepoint if done else self._run_first
+                begun = self._begun_alone if len(alike) == len(writes) else self._begun
+                run_it = self._run_in_savepoint if done else partial(self._run_first, begun)
                 outcome = run_it(partial(run_all, items=items))
                 if outcome.error is None:
                     each = outcome._replace(result=None)
@@ -282,7 +291,7 @@ class SharedTransaction:
                     raise outcome.error
         return done
 
-    def _run_first(self, unit: Callable[[Tx], Any]) -> Outcome:
+    def _run_first(self, begun: Callable[[Runner], Tx], unit: Callable[[Tx], Any]) -> Outcome:
         """The outcome of the first unit of a transaction. If it failed, begins a new transaction.
 
         This saves the two round trips of a savepoint, and a refusal is rare.
@@ -290,7 +299,7 @@ class SharedTransaction:
         Raises:
             DBAPIError: the database failed; what it wrote is unknown.
         """
-        outcome = _attempted(unit, self._begun(self._run))
+        outcome = _attempted(unit, begun(self._run))
         if outcome.error is not None:
             self._run.rollback()
             self._dialect.begin_writing(self._run)
@@ -334,10 +343,11 @@ def _attempted(unit: Callable[[Tx], Any], tx: Tx) -> Outcome:
 
     Raises:
         DBAPIError: the database failed; what it wrote is unknown.
+        Apart, NoWriter: it has to run once more, in another way.
     """
     try:
         return Outcome(tx, unit(tx), None)
-    except exc.DBAPIError:
+    except (exc.DBAPIError, Apart, NoWriter):
         raise
     except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for it
         return Outcome(tx, None, error)

@@ -21,7 +21,7 @@ from berth.store.engine.prepared import insert_of
 from berth.store.engine.project_deltas import ProjectDeltas
 from berth.store.engine.project_usages import adding, fold
 from berth.store.engine.tables import berth_journal, berth_writer
-from berth.store.engine.transaction import Change, Tx
+from berth.store.engine.transaction import Change, NoWriter, Tx
 
 #: In the journal, instead of a provider: definitions of traits or resource classes, spellings or
 #: labels of aggregates, flavors, drains, or the database's identity, changed.
@@ -92,6 +92,11 @@ class Writer(NamedTuple):
     id: int
     seq: int
 
+    @property
+    def next(self) -> Writer:
+        """As the next commit leaves it."""
+        return Writer(self.id, self.seq + 1)
+
 
 class Touched(NamedTuple):
     """Providers that changed, those of which only the usage changed, the changes of what projects
@@ -125,33 +130,29 @@ class Touched(NamedTuple):
         return bool(self.providers or self.usage_only)
 
 
-class NoWriter(Exception):
-    """This process has no clock row: not yet, or another process took it over while it slept."""
-
-
-def record(tx: Tx, previous: Writer | None, touched: Touched, now: datetime) -> Writer:
+def record(tx: Tx, previous: Writer, touched: Touched) -> None:
     """Count one commit, note what it touches, and change the counters of projects.
 
-    Call it last in the transaction. After the commit, pass its result as `previous` the next time.
+    Call it last in the transaction.
 
     Raises:
         NoWriter: register the process first.
     """
-    if previous is None:
-        raise NoWriter
-    writer = Writer(previous.id, previous.seq + 1)
     try:
-        tx.change_all(
-            [
-                Change(_MOVE, [_move_of(previous, now)], _check_moved),
-                Change(_NOTE, _notes(writer, touched, now)),
-                adding(tx, touched.project_usages, writer.id),
-            ]
-        )
+        tx.change_all(recording(tx, previous, touched))
     except IntegrityError as error:
         # The process that took over the row has written the same entry.
         raise NoWriter from error
-    return writer
+
+
+def recording(tx: Tx, previous: Writer, touched: Touched) -> list[Change]:
+    """The writes of `record`, to be sent with the last ones of the commit."""
+    writer = previous.next
+    return [
+        Change(_MOVE, [_move_of(previous, tx.now)], _check_moved),
+        Change(_NOTE, _notes(writer, touched, tx.now)),
+        adding(tx, touched.project_usages, writer.id),
+    ]
 
 
 def _check_moved(counts: Sequence[int]) -> None:

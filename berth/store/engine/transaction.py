@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A transaction in progress: a unit of work reads and writes with it, and marks its changes."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from datetime import datetime
@@ -71,6 +73,15 @@ class Change(NamedTuple):
     counts_each: bool = False
 
 
+class NoWriter(Exception):
+    """This process has no clock row: not yet, or another process took it over while it slept."""
+
+
+class Apart(Exception):
+    """Several writes in one batch broke a rule of a table. Sent apart from the journal's, they show
+    whose fault it is."""
+
+
 class Tx:
     """A transaction in progress, passed to the functions that are part of it."""
 
@@ -82,10 +93,12 @@ class Tx:
         "consumers",
         "created",
         "dialect",
+        "ending",
         "gone",
         "in_list_max",
         "left_alone",
         "names_touched",
+        "noted",
         "now",
         "project_usages",
         "touched",
@@ -123,6 +136,11 @@ class Tx:
         self.names_touched = False
         #: Changes of the counters of what projects use; the commit writes them.
         self.project_usages: Final = ProjectDeltas()
+        #: Makes the writes with which the commit is noted in the journal, if they may be sent with
+        #: the last ones of the unit; the commit sends them otherwise.
+        self.ending: Callable[[Tx], list[Change]] | None = None
+        #: What they note, once they are sent.
+        self.noted: object | None = None
         #: Values in one IN list.
         self.in_list_max: Final = in_list_max
         self._statements = statements
@@ -178,17 +196,26 @@ class Tx:
         """Run a write for several sets of parameters; return how many rows each wrote."""
         return self._statements.prepared(statement).change_each(self._run, parameters)
 
-    def change_all(self, changes: Iterable[Change]) -> None:
+    def change_all(self, changes: Iterable[Change], *, is_last: bool = False) -> None:
         """Run several writes in order, in one round trip if the engine can.
 
         If it can, every write has run before the first is checked; otherwise each is checked before
         the next runs. So a failed check must end the unit of work.
+
+        Args:
+            is_last: whether the unit touches no other provider afterwards. The same round trip then
+                notes the commit in the journal.
         """
         ready = [change for change in changes if change.parameters]
         if not ready:
             return
         if self._run.takes_batch(sum(len(change.parameters) for change in ready)):
-            counts = self._run.change_all([self._packed(change) for change in ready])
+            noting = self.ending(self) if is_last and self.ending is not None else []
+            ready += [change for change in noting if change.parameters]
+            try:
+                counts = self._run.change_all([self._packed(change) for change in ready])
+            except IntegrityError as error:
+                raise (Apart if noting else error) from error
             for change, each in zip(ready, counts, strict=True):
                 change.check(each)
         else:
