@@ -326,6 +326,19 @@ class Block(Struct, frozen=True, eq=False):
         sets[:, rows] = NO_DRAINS if new is None else new
         return sets if sets.any() else None
 
+    def state_of(self, row: int, node: int) -> ProviderState:
+        """What a claim changes of one of its providers."""
+        return ProviderState(
+            self.generations.item(node, row),
+            self.modified.item(node, row),
+            {
+                class_id: int(
+                    self.columns[class_id].used[self.shape.row_of_node[class_id][node], row]
+                )
+                for class_id in self.shape.node_types[node].classes
+            },
+        )
+
     def with_states(self, changes: Sequence[tuple[int, int, ProviderState]]) -> Block:
         """The block with other amounts used, and other generations and times.
 

@@ -28,7 +28,8 @@ from berth.model.ids import ProviderId, ProviderUUID
 from berth.store import index_feed
 from berth.store.aggregates import iter_aggregates
 from berth.store.changes import deletions_since
-from berth.store.engine.database import Database
+from berth.store.engine.database import CommitStamp, Database
+from berth.store.engine.journal import Writer
 from berth.store.engine.transaction import Tx
 from berth.store.foreign_writes import note_foreign, take_over, written_elsewhere
 from berth.store.identity import NO_IDENTITY, read_identity
@@ -134,10 +135,14 @@ class Index:
                 raise IndexUnavailable
             self._started += 1
             try:
-                # The stamp is taken first: a commit after it is at worst looked up twice.
+                # The stamp is taken first: a commit after it is at worst looked up twice. It counts
+                # all own commits up to this one.
+                own = self._db.own_commits.newest
                 stamp = self._db.commit_stamp()
                 if self._snapshot is None or stamp is None or stamp != self._stamp:
-                    self._snapshot = self._observed()
+                    if own is not None and not self._lacks_only(own, stamp):
+                        own = None
+                    self._snapshot = self._observed(own)
                     if self._foreign or self._strangers:
                         self._take_over_foreign()
                     self._stamp = stamp
@@ -197,9 +202,23 @@ class Index:
             self._fleet = self._snapshot = self._stamp = None
         self.memory.reset_after_fork()
 
-    def _observed(self) -> Snapshot:
+    def _lacks_only(self, own: Writer, stamp: CommitStamp | None) -> bool:
+        """Whether a stamp counts no commits but those that the index has, and own ones."""
+        lacking = own.seq - self._applied.get(own.id, 0)
+        return self._db.commits_counted_by(stamp) == sum(self._applied.values()) + lacking
+
+    def _observed(self, own: Writer | None = None) -> Snapshot:
+        """The fleet with every commit so far.
+
+        Args:
+            own: the last commit, if the index lacks only commits of this writer, which is this
+                process.
+        """
         begun, loads = self.observer.clock(), self.counts.loads
-        snapshot = self._refreshed()
+        snapshot = None if own is None else self._followed(own)
+        if snapshot is None:
+            with self._db.watch() as tx:
+                snapshot = self._refreshed_in(tx)
         wholly = self.counts.loads != loads
         self.observer.refreshed(self.observer.clock() - begun, wholly=wholly)
         return snapshot
@@ -220,10 +239,6 @@ class Index:
                 self._strangers = set()
             self._snapshot = self._observed()
 
-    def _refreshed(self) -> Snapshot:
-        with self._db.watch() as tx:
-            return self._refreshed_in(tx)
-
     def _refreshed_in(self, tx: Tx) -> Snapshot:
         """The state that a transaction sees, which is not older than the index."""
         heads = index_feed.writer_heads(tx)
@@ -236,9 +251,28 @@ class Index:
         }
         if not moved and self._snapshot is not None:
             return self._snapshot
+        if len(moved) == 1:
+            (writer,) = moved
+            snapshot = self._followed(Writer(writer, heads[writer].seq))
+            if snapshot is not None:
+                return snapshot
         if not self._apply(self._fleet, tx, moved):
             return self._reloaded(tx, heads)
-        return self._taken(self._fleet, heads)
+        return self._taken(self._fleet, _counts_of(heads))
+
+    def _followed(self, upto: Writer) -> Snapshot | None:
+        """The state after further commits of this process, with nothing read; None if it does not
+        remember all of them."""
+        fleet = self._fleet
+        moves = self._db.own_commits.since(self._applied.get(upto.id, 0), upto)
+        if fleet is None or moves is None:
+            return None
+        try:
+            self.counts.usages += fleet.move(moves)
+            return self._taken(fleet, {**self._applied, upto.id: upto.seq})
+        except BaseException:
+            self._fleet = None  # moving it once more would count the same twice
+            raise
 
     def _apply(self, fleet: Fleet, tx: Tx, moved: Mapping[int, int]) -> bool:
         """Take over what the journal says since; False if everything must be loaded instead.
@@ -294,12 +328,11 @@ class Index:
         fleet = loaded(tx, self.memory, self._part_providers, self._rows_max)
         self._identity = read_identity(tx)
         self.counts.loads += 1
-        return self._taken(fleet, heads)
+        return self._taken(fleet, _counts_of(heads))
 
-    def _taken(self, fleet: Fleet, heads: Mapping[int, WriterHead]) -> Snapshot:
+    def _taken(self, fleet: Fleet, applied: dict[int, int]) -> Snapshot:
         """Make what was read the present state in one step: `_applied` and the snapshot must always
         be of the same moment, whatever fails in between or afterwards."""
-        applied = {writer: head.seq for writer, head in heads.items()}
         snapshot = fleet.snapshot(Clock(self._identity, applied))
         self._fleet, self._applied, self._snapshot = fleet, applied, snapshot
         if fleet.faults != self._faults:
@@ -317,6 +350,10 @@ def _reset_after_fork(index: Index) -> None:
             child.reset_after_fork()
 
     os.register_at_fork(after_in_child=reset)
+
+
+def _counts_of(heads: Mapping[int, WriterHead]) -> dict[int, int]:
+    return {writer: head.seq for writer, head in heads.items()}
 
 
 def _strangers(

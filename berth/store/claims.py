@@ -78,7 +78,7 @@ from berth.store.engine.tables import (
     resource_providers,
     same_inventory,
 )
-from berth.store.engine.transaction import Change, Tx, writes_all
+from berth.store.engine.transaction import Change, Moves, Tx, writes_all
 from berth.store.foreign_writes import ForeignWrite
 from berth.store.generations import Bump, bumping
 from berth.store.inventories import Key
@@ -252,6 +252,7 @@ class _ClaimWrite:
         holding = {write.uuid for write in claim.writes if write.allocations}
         released = self._released_consumers()
         tx.usage_changed.update(self._places)
+        tx.moves.append(Moves(self._steps, self._change.items(), tx.now))
         _count_for_projects(tx.project_usages, claim, owners)
         changes = [
             bumping(tx, bumps),

@@ -167,7 +167,11 @@ def rename(db: Database, name: str) -> None:
     ],
 )
 def test_a_refresh_costs_what_has_changed(
-    database: Database, written: Sequence[Callable[..., None]], trees: int, usages: int
+    database: Database,
+    other_worker: Database,
+    written: Sequence[Callable[..., None]],
+    trees: int,
+    usages: int,
 ) -> None:
     """Claims change nothing but usage, so the tree is not read; the rest of the fleet never is."""
     build_in_store(world(FLEET), database)
@@ -175,9 +179,9 @@ def test_a_refresh_costs_what_has_changed(
     index.snapshot()
     for number, write in enumerate(written):
         if write is claim:
-            claim(database, "cn2", 1, consumer=f"vm{number}")
+            claim(other_worker, "cn2", 1, consumer=f"vm{number}")
         else:
-            rename(database, "cn2")
+            rename(other_worker, "cn2")
     with counted_statements(database) as asked:
         index.snapshot()
     assert (index.counts.loads, index.counts.trees, index.counts.usages) == (1, trees, usages)

@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
-from sqlalchemy import Engine, Executable, exc, select
+from sqlalchemy import Connection, Engine, Executable, exc, select
 
 from berth.model.errors import LostRace, OutcomeUnknown, UnsupportedDatabase
 from berth.store.engine import journal
@@ -178,13 +178,14 @@ class Database:
         #: The clock row that the leader of a group commit uses. Not kept per connection: those
         #: beyond the pool's size come and go, and each would leave a clock row behind.
         self._writer: journal.Writer | None = None
+        self.own_commits: Final = journal.OwnCommits()
         self._placement_sweep = PlacementSweep()
-        self._writing = dedicated(set_up=dialect.for_writing)
+        self._writing = dedicated(set_up=self._opened(dialect.for_writing))
         #: For single queries, which need no transaction.
         self._asking = dedicated(set_up=dialect.for_reading)
         self._is_asking = threading.Lock()
         #: Never writes, because its commit stamp does not reflect its own commits.
-        self._watching = dedicated(set_up=dialect.for_reading)
+        self._watching = dedicated(set_up=self._opened(dialect.for_reading))
 
     @property
     def engine_name(self) -> str:
@@ -357,6 +358,10 @@ class Database:
         with Translated():
             return self._watching.ask(self._stamp)
 
+    def commits_counted_by(self, stamp: CommitStamp | None) -> int | None:
+        """The sum of the writers' counts at a stamp; None on an engine whose stamp counts none."""
+        return None if stamp is None or self.dialect.is_embedded else stamp.number
+
     @contextmanager
     def watch(self) -> Iterator[Tx]:
         """As `read`, for one reader at a time with frequent, short transactions: the index.
@@ -382,9 +387,19 @@ class Database:
         self._is_asking = threading.Lock()
         self._writing.forget()
         self._writer = None
+        self.own_commits.clear()
         self._writes = GroupCommit(self._settle, mixes_batches=self.dialect.is_embedded)
         self._pool_counts.forget()
         self.engine.dispose(close=False)
+
+    def _opened(self, set_up: Callable[[Connection], Connection]) -> Callable[[Any], Connection]:
+        """Prepares a connection whose database may be another than before, as after a restore."""
+
+        def opened(connection: Connection) -> Connection:
+            self.own_commits.clear()
+            return set_up(connection)
+
+        return opened
 
     def _stamp(self, run: Runner) -> CommitStamp | None:
         number = self.dialect.commit_stamp(run)
@@ -516,6 +531,7 @@ class Database:
                 raise
             raise _CommitFailed(writer, touched, error) from error
         self._writer = writer
+        self.own_commits.add(writer, parts)
 
     def _end(self, run: Runner) -> None:
         """Commit, and make sure that the commit is where the next process will look for it."""

@@ -36,7 +36,7 @@ _SQLALCHEMY_KEEPS: Final = 5
 _SQLALCHEMY_ADDS: Final = 10
 
 #: The sum of the writers' clock, which changes with every commit.
-_CLOCK_SUM: Final = "SELECT coalesce(sum(seq), 0) FROM berth_writer"
+_CLOCK_SUM: Final = "SELECT coalesce(sum(seq), 0) FROM berth_writer WHERE id >= 0 AND seq >= 0"
 
 
 class PoolOptions(Struct, frozen=True):

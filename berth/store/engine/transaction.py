@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
@@ -13,6 +13,7 @@ from sqlalchemy import Executable, Insert, Table
 from sqlalchemy.exc import IntegrityError
 
 from berth.model.errors import LostRace
+from berth.model.ids import ClassId, ProviderId
 from berth.store.engine.dialect import Dialect
 from berth.store.engine.prepared import Parameters, Runner, Statements
 from berth.store.engine.project_deltas import ProjectDeltas
@@ -82,6 +83,20 @@ class Apart(Exception):
     whose fault it is."""
 
 
+class Moves(NamedTuple):
+    """What one claim or release changed of its providers.
+
+    Attributes:
+        steps: provider -> increments of its generation.
+        deltas: (provider, class) -> change of the usage.
+        at: naive UTC; the time of the last change of the providers in `steps`.
+    """
+
+    steps: Mapping[ProviderId, int]
+    deltas: ItemsView[tuple[ProviderId, ClassId], int]
+    at: datetime
+
+
 class Tx:
     """A transaction in progress, passed to the functions that are part of it."""
 
@@ -97,6 +112,7 @@ class Tx:
         "gone",
         "in_list_max",
         "left_alone",
+        "moves",
         "names_touched",
         "noted",
         "now",
@@ -122,6 +138,8 @@ class Tx:
         self.touched: Final[set[int]] = set()
         #: Ids of the providers of which only usages changed; one may be in both sets.
         self.usage_changed: Final[set[int]] = set()
+        #: What its claims and releases changed of these.
+        self.moves: Final[list[Moves]] = []
         #: Of the changed providers, those that were deleted, with their UUIDs.
         self.gone: Final[dict[int, str]] = {}
         #: For `berth.store.confined`: ids of the providers that were created, of those that were

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An index takes over what its own process claims and releases without reading it again, as long as
+nobody else has committed in between."""
+
+from __future__ import annotations
+
+import random
+import re
+from contextlib import suppress
+
+import pytest
+
+from berth.index import Index
+from berth.model.consumer import ConsumerWrite
+from berth.model.errors import AllocationsNotFound, CapacityExceeded
+from berth.model.ids import ConsumerUUID, ProviderUUID
+from berth.model.shown import UNSET
+from berth.store.allocations import delete_allocations, replace_allocations
+from berth.store.engine.database import Database
+from berth.store.providers import update_provider
+from tests.effort import scaled
+from tests.index.checking import checked
+from tests.store.statements import counted_statements
+from tests.world_in_store import build_in_store
+from tests.worlds import consumer_uuid, provider_uuid, world
+
+FLEET = world("cn1  MEMORY_MB=64\n  numa1  VCPU=4\ncn2  VCPU=8  DISK_GB=100")
+HOSTS = ("numa1", "cn2")
+
+
+def claim(db: Database, host: str, vm: object) -> None:
+    """Allocate a VCPU for a consumer that must be new."""
+    uuid = ConsumerUUID(consumer_uuid(f"vm{vm}"))
+    allocations = {ProviderUUID(provider_uuid(host)): {"VCPU": 1}}
+    write = ConsumerWrite(uuid, allocations, "p", "u", generation=None)
+    replace_allocations(db, [write], attempts=1)
+
+
+def release(db: Database, vm: object) -> None:
+    """Delete what a consumer has."""
+    delete_allocations(db, ConsumerUUID(consumer_uuid(f"vm{vm}")))
+
+
+def rename(db: Database, host: str, name: str) -> None:
+    """Change a provider in what is not its usage."""
+    uuid = ProviderUUID(provider_uuid(host))
+    update_provider(db, uuid, name=name, parent_uuid=UNSET, may_reparent=False)
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_own_claims_are_not_read_again(db: Database, other: Database, others: bool) -> None:
+    """Unless another process has committed something too: its index follows the journal."""
+    build_in_store(FLEET, db)
+    claim(db, "cn2", "before")
+    index = Index(db)
+    index.snapshot()
+    claim(db, "cn2", 1)
+    claim(db, "numa1", 2)
+    release(db, 1)
+    if others:
+        claim(other, "cn2", 3)
+    with counted_statements(db) as statements:
+        index.snapshot()
+    read = {match[1] for each in statements for match in re.finditer(r"FROM (\w+)", each)}
+    assert ({"berth_journal", "resource_providers"} <= read) == others
+    assert index.counts.usages == 2
+    assert checked(index) == []
+
+
+@pytest.mark.parametrize("seed", range(scaled(10)))
+def test_an_index_follows_its_own_process_and_others(
+    db: Database, other: Database, seed: int
+) -> None:
+    """Through claims, releases and other changes by either, in any order; it is asked now and
+    then."""
+    build_in_store(FLEET, db)
+    index = Index(db)
+    rng = random.Random(seed)
+    for number in range(40):
+        by, host = rng.choice((db, db, other)), rng.choice(HOSTS)
+        match rng.randrange(8):
+            case 0:
+                rename(by, host, f"{host} {number}")
+            case 1:
+                index.snapshot()
+            case 2:
+                assert checked(index) == []
+            case 3 | 4:
+                with suppress(AllocationsNotFound):
+                    release(by, rng.randrange(number + 1))
+            case _:
+                with suppress(CapacityExceeded):
+                    claim(by, host, number)
+    assert checked(index) == []
