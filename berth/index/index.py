@@ -28,7 +28,8 @@ from berth.model.ids import ProviderId, ProviderUUID
 from berth.store import index_feed
 from berth.store.aggregates import iter_aggregates
 from berth.store.changes import deletions_since
-from berth.store.engine.database import CommitStamp, Database
+from berth.store.engine.connections import Stamp
+from berth.store.engine.database import Database
 from berth.store.engine.journal import Writer
 from berth.store.engine.transaction import Tx
 from berth.store.foreign_writes import note_foreign, take_over, written_elsewhere
@@ -104,7 +105,7 @@ class Index:
         #: The faulty rows that the observer knows.
         self._faults: frozenset[FaultyRow] = frozenset()
         #: The database's commit stamp before the last refresh.
-        self._stamp: tuple[int, int] | None = None
+        self._stamp: Stamp | None = None
         #: The number of the last refresh that was started, that succeeded and that failed. Threads
         #: that wait meanwhile share the result of the next one; otherwise an unresponsive database
         #: would keep each of them waiting in turn.
@@ -139,10 +140,9 @@ class Index:
                 # all own commits up to this one.
                 own = self._db.own_commits.newest
                 stamp = self._db.commit_stamp()
-                if self._snapshot is None or stamp is None or stamp != self._stamp:
-                    if own is not None and not self._lacks_only(own, stamp):
-                        own = None
-                    self._snapshot = self._observed(own)
+                if self._snapshot is None or stamp != self._stamp:
+                    lacks_only_own = own is not None and self._lacks_only(own, stamp)
+                    self._snapshot = self._observed(own if lacks_only_own else None)
                     if self._foreign or self._strangers:
                         self._take_over_foreign()
                     self._stamp = stamp
@@ -202,10 +202,11 @@ class Index:
             self._fleet = self._snapshot = self._stamp = None
         self.memory.reset_after_fork()
 
-    def _lacks_only(self, own: Writer, stamp: CommitStamp | None) -> bool:
+    def _lacks_only(self, own: Writer, stamp: Stamp) -> bool:
         """Whether a stamp counts no commits but those that the index has, and own ones."""
         lacking = own.seq - self._applied.get(own.id, 0)
-        return self._db.commits_counted_by(stamp) == sum(self._applied.values()) + lacking
+        counts = not self._db.dialect.is_embedded
+        return counts and stamp.number == sum(self._applied.values()) + lacking
 
     def _observed(self, own: Writer | None = None) -> Snapshot:
         """The fleet with every commit so far.

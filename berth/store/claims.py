@@ -162,14 +162,11 @@ def write_claim(tx: Tx, claim: Claim, steps: Mapping[ProviderId, int]) -> None:
 
 
 def write_claim_of_bumped(tx: Tx, claim: Claim, steps: Mapping[ProviderId, int]) -> None:
-    """As `write_claim`, after this transaction has incremented the generations of
-    `claim.bumped()`: their inventories can no longer change, so they are read here.
+    """As `write_claim`, with the same errors, after this transaction has incremented the
+    generations of `claim.bumped()`: their inventories can no longer change, so they are read here.
 
     Args:
         steps: the increments that the providers' usages do not have yet.
-
-    Raises:
-        As `write_claim`.
     """
     _ClaimWrite(tx, claim, steps).write_checked()
 
@@ -188,8 +185,7 @@ def release(
         ForeignWrite: another program has changed a provider.
         ConsumerRace, LostRace: another request was faster.
     """
-    claim = Claim([], facts, expired=expired, is_last=is_last)
-    write = _ClaimWrite(tx, claim, {})
+    write = _ClaimWrite(tx, Claim([], facts, expired=expired, is_last=is_last), {})
     if (generations := _generations_of(facts)) is not None:
         write.write_at_once([], generations)
     else:
@@ -308,7 +304,7 @@ class _ClaimWrite:
             for row, key in zip(rows, keys, strict=True):
                 amounts = self._amounts[key]
                 row |= {"least": min(amounts), "most": max(amounts), "divisor": gcd(*amounts)}
-        return Change(statement, rows, check, counts_each=True)
+        return Change(statement, rows, check)
 
     def _write_unchanged(self, changed: Collection[Key]) -> None:
         """Write the usages that the batch did not change, or refuse the claim.

@@ -154,7 +154,7 @@ def _keeping(tx: Tx, bumps: Sequence[Bump]) -> Change:
         ]:
             raise ForeignWrite(foreign)
 
-    return Change(_KEEP, moves, check, counts_each=True)
+    return Change(_KEEP, moves, check)
 
 
 def pinning(tx: Tx, provider: ProviderRow) -> Change:

@@ -127,7 +127,7 @@ def test_a_write_whose_transaction_the_server_has_taken_back_is_run_again(db: Da
         runs.append(tx)
         tx.change(insert, {"external_id": "tenant", "created_at": tx.now})
         if len(runs) == 1:
-            tx._run.change("ROLLBACK")
+            tx._run.run("ROLLBACK")
 
     db.write(unit)
     assert len(runs) == 2

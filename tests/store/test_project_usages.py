@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from itertools import product
 from unittest.mock import patch
@@ -16,9 +16,9 @@ from sqlalchemy import Executable, text
 from berth.model.errors import CapacityExceeded
 from berth.store import usages
 from berth.store.allocations import delete_allocations
-from berth.store.engine import journal, project_usages
+from berth.store.engine import project_usages
 from berth.store.engine.database import Database
-from berth.store.engine.prepared import Parameters
+from berth.store.engine.prepared import Parameters, Runner
 from berth.store.engine.transaction import Tx
 from berth.store.usages import (
     TypeUsages,
@@ -90,23 +90,20 @@ def test_claims_for_one_project_in_two_processes_do_not_wait(db: Database, other
         add_provider(db, number, VCPU=8)
         claim(process, holding(number, {number: {"VCPU": 1}}))
     written, may_commit = threading.Event(), threading.Event()
-    record = journal.record
+    commit = Runner.commit
     first_thread: list[int] = []
 
-    def record_and_wait(
-        tx: Tx, previous: journal.Writer | None, touched: journal.Touched, now: datetime
-    ) -> journal.Writer:
-        writer = record(tx, previous, touched, now)
+    def wait_and_commit(run: Runner) -> None:
         if threading.get_ident() in first_thread:
             written.set()
             assert may_commit.wait(_TIMEOUT_S)
-        return writer
+        commit(run)
 
     def claim_first() -> None:
         first_thread.append(threading.get_ident())
         claim(db, holding(3, {1: {"VCPU": 2}}))
 
-    with patch.object(journal, "record", record_and_wait):
+    with patch.object(Runner, "commit", wait_and_commit):
         first = in_background(claim_first)
         assert written.wait(_TIMEOUT_S)
         second = in_background(claim, other, holding(4, {2: {"VCPU": 3}}))

@@ -24,6 +24,14 @@ from berth.store.engine.prepared import Runner
 T = TypeVar("T")
 
 
+class Stamp(NamedTuple):
+    """A connection's number for the commits of others. On a server it is the sum of the writers'
+    counts; on an embedded engine the numbers of two connections cannot be compared."""
+
+    connection: int
+    number: int
+
+
 class _Open(NamedTuple):
     run: Runner
     driver: Any

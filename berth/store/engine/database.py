@@ -16,13 +16,13 @@ from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import Connection, Engine, Executable, exc, select
 
 from berth.model.errors import LostRace, OutcomeUnknown, UnsupportedDatabase
 from berth.store.engine import journal
-from berth.store.engine.connections import CommitFailed, DedicatedConnection, PoolCounts
+from berth.store.engine.connections import CommitFailed, DedicatedConnection, PoolCounts, Stamp
 from berth.store.engine.dialect import Dialect, PoolOptions, Translated, is_lost, unavailable
 from berth.store.engine.expressions import server_time
 from berth.store.engine.group_commit import (
@@ -72,14 +72,6 @@ _CLOCK: Final = select(server_time())
 _LOST_RACE: Final = "lost race"
 _BUSY: Final = "busy"
 _LOST_CONNECTION: Final = "lost connection"
-
-
-class CommitStamp(NamedTuple):
-    """A connection's number for the commits of others; the numbers of two connections cannot be
-    compared."""
-
-    connection: int
-    number: int
 
 
 class _CommitFailed(CommitFailed):
@@ -345,11 +337,10 @@ class Database:
         ((now,),) = self.rows(_CLOCK, {})
         return now
 
-    def commit_stamp(self) -> CommitStamp | None:
+    def commit_stamp(self) -> Stamp:
         """A value that differs from an earlier one if anyone has committed in between.
 
-        None on engines without such a value: assume that there was a commit. Cost: no query on an
-        embedded engine, one round trip to a server.
+        Cost: no query on an embedded engine, one round trip to a server.
 
         Raises:
             DatabaseUnavailable: the database cannot be queried.
@@ -357,10 +348,6 @@ class Database:
         self.dialect.ensure_in_place()
         with Translated():
             return self._watching.ask(self._stamp)
-
-    def commits_counted_by(self, stamp: CommitStamp | None) -> int | None:
-        """The sum of the writers' counts at a stamp; None on an engine whose stamp counts none."""
-        return None if stamp is None or self.dialect.is_embedded else stamp.number
 
     @contextmanager
     def watch(self) -> Iterator[Tx]:
@@ -393,7 +380,7 @@ class Database:
         self.engine.dispose(close=False)
 
     def _opened(self, set_up: Callable[[Connection], Connection]) -> Callable[[Any], Connection]:
-        """Prepares a connection whose database may be another than before, as after a restore."""
+        """Prepares a connection to what may be another database than before, as after a restore."""
 
         def opened(connection: Connection) -> Connection:
             self.own_commits.clear()
@@ -401,9 +388,8 @@ class Database:
 
         return opened
 
-    def _stamp(self, run: Runner) -> CommitStamp | None:
-        number = self.dialect.commit_stamp(run)
-        return None if number is None else CommitStamp(self._watching.opened, number)
+    def _stamp(self, run: Runner) -> Stamp:
+        return Stamp(self._watching.opened, self.dialect.commit_stamp(run))
 
     def _settle(self, take: Callable[[], list[Write]]) -> None:
         """Run and commit the waiting writes: together if possible, else each on its own, so that
@@ -420,14 +406,14 @@ class Database:
                 writes.extend(take())
             return writes
 
-        is_noted_apart = False
+        begun_alone = self._begun_alone
         for runs_left in reversed(range(_GROUP_RUNS)):
             try:
-                self._commit_together(taken, is_noted_apart=is_noted_apart)
+                self._commit_together(taken, begun_alone)
             except NoWriter:
                 self._writer = self._registered()
             except Apart:
-                is_noted_apart = True
+                begun_alone = self._begun
             except exc.SQLAlchemyError as error:
                 if len(writes) < 2 or is_lost(error):
                     raise
@@ -442,20 +428,17 @@ class Database:
         for write in writes:
             self._settle_alone(write)
 
-    def _commit_together(self, take: Callable[[], list[Write]], *, is_noted_apart: bool) -> None:
+    def _commit_together(
+        self, take: Callable[[], list[Write]], begun_alone: Callable[[Runner], Tx]
+    ) -> None:
         """Run writes in one transaction, commit it, and set the outcome of each.
-
-        Args:
-            is_noted_apart: whether the journal's writes are sent only after theirs.
 
         Raises:
             PartlyApplied: they cannot share a transaction.
-            Apart: `is_noted_apart` is needed.
-            NoWriter: they cannot be committed until this process has a clock row.
+            Apart, NoWriter: see there.
         """
         with self._begun_to_write() as run:
             writes = take()
-            begun_alone = self._begun if is_noted_apart else self._begun_alone
             shared = SharedTransaction(run, self.dialect, self._begun, begun_alone)
             done = shared.run_alone(writes[0]) if len(writes) == 1 else shared.run_all(writes)
             applied = [write for write, outcome in done.items() if outcome.error is None]
@@ -589,10 +572,10 @@ class Database:
     def _begun_alone(self, run: Runner) -> Tx:
         """As `_begun`, for a unit that nothing follows but the commit."""
         tx = self._begun(run)
-        tx.ending = self._noting
+        tx.ending = self._ending
         return tx
 
-    def _noting(self, tx: Tx) -> list[Change]:
+    def _ending(self, tx: Tx) -> list[Change]:
         if self._writer is None:
             return []
         tx.noted = journal.Touched.of([tx])

@@ -175,9 +175,9 @@ class Dialect(Protocol):
         """An INSERT that replaces the row with the same key, which is the column of the table's
         only unique constraint."""
 
-    def commit_stamp(self, run: Runner) -> int | None:
-        """A number that changes when any *other* connection has committed something; None if the
-        engine has none. Call it outside a transaction, on a connection that never writes.
+    def commit_stamp(self, run: Runner) -> int:
+        """A number that changes when any *other* connection has committed something. Call it
+        outside a transaction, on a connection that never writes.
 
         It is the sum of the writers' clock; in a cluster that includes all earlier commits of any
         node.

@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 import select
 from collections.abc import Callable, Sequence
-from itertools import chain
 from typing import Any, Final
 
 from psycopg import Connection, OperationalError, pq
@@ -23,7 +22,7 @@ from psycopg.adapt import PyFormat, Transformer
 from psycopg.errors import error_from_result
 from psycopg.pq.abc import PGresult
 
-from berth.store.engine.wire import Packed, joined_inserts
+from berth.store.engine.wire import Packed, Statement, in_batches, is_silent
 
 #: The placeholder of a value, and an escaped percent sign.
 _MARK: Final = re.compile("%s|%%")
@@ -49,6 +48,7 @@ class Libpq:
         driver.prepare_threshold = None
         self._libpq: Final = driver.pgconn
         self._adapters: Final[Adapters] = Transformer.from_context(driver)
+        self.pending = ""
         #: Text -> the name of the prepared statement.
         self._names: Final[dict[str, bytes]] = {}
 
@@ -63,35 +63,24 @@ class Libpq:
         ((number,),) = self.fetch(text, values)
         return int(number)
 
-    def change(self, text: str, sets: Sequence[Sequence[Any]]) -> int:
-        """Run a write with some sets of values, in few round trips; return how many rows it
-        wrote."""
-        if len(sets) == 1:
-            return self._run(text, sets[0]).command_tuples or 0
-        return sum(self.change_each(text, sets))
-
-    def change_each(self, text: str, sets: Sequence[Sequence[Any]]) -> list[int]:
-        """As `change`, but return how many rows it wrote with each set."""
-        return [
-            count
-            for begin in range(0, len(sets), _PIPELINE_MAX)
-            for count in self._counts(
-                [(text, values) for values in sets[begin : begin + _PIPELINE_MAX]]
-            )
-        ]
-
     @property
-    def sends_batches(self) -> bool:
+    def can_wait(self) -> bool:
         """See `Wire`."""
-        return True
+        return is_silent(self._libpq.socket)
 
     def change_all(self, batch: Sequence[Packed]) -> list[list[int]]:
         """See `Wire`. The server runs nothing that follows a statement that failed."""
-        parts = [joined_inserts(text, values, _ROWS_MAX) for text, values in batch]
-        counts = iter(self._counts(list(chain.from_iterable(parts))))
-        return [[next(counts) for _ in part] for part in parts]
+        return in_batches(batch, _ROWS_MAX, _PIPELINE_MAX, self._counts)
 
-    def _counts(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> list[int]:
+    def _counts(self, statements: Sequence[Statement]) -> list[int]:
+        if len(statements) == 1:
+            return [self._run(*statements[0]).command_tuples or 0]
+        return [result.command_tuples or 0 for result in self._run_all(statements)]
+
+    def _run_all(self, statements: Sequence[Statement]) -> list[PGresult]:
+        begin, self.pending = self.pending, ""
+        if begin:
+            statements = [(begin, ()), *statements]
         self._make_room(len({text for text, _ in statements}))
         named = [(self._name_of(text), values) for text, values in statements]
         self._libpq.enter_pipeline_mode()
@@ -99,7 +88,7 @@ class Libpq:
             for name, values in named:
                 self._libpq.send_query_prepared(name, self._dumped(values))
             self._libpq.pipeline_sync()
-            return [result.command_tuples or 0 for result in self._results()]
+            return self._results()[bool(begin) :]
         finally:
             self._libpq.exit_pipeline_mode()
 
@@ -107,6 +96,9 @@ class Libpq:
         """See `Wire`: PostgreSQL never ends a transaction silently."""
 
     def _run(self, text: str, values: Sequence[Any]) -> PGresult:
+        if self.pending:
+            (result,) = self._run_all([(text, values)])
+            return result
         return self._done(self._libpq.exec_prepared(self._name_of(text), self._dumped(values)))
 
     def _done(self, result: PGresult) -> PGresult:

@@ -105,7 +105,7 @@ class MysqlDialect(Dialect):
     def for_writing(self, connection: Connection) -> Connection:
         """See `Dialect`."""
         Runner(connection).begin_by_hand()
-        Runner(connection).change("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        Runner(connection).run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
         return connection
 
     def begin_reading(self, run: Runner) -> None:

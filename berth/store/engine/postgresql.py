@@ -97,7 +97,7 @@ class PostgresqlDialect(Dialect):
     def for_writing(self, connection: Connection) -> Connection:
         """See `Dialect`."""
         _begun_by_hand(connection)
-        Runner(connection).change(f"SET lock_timeout = '{_LOCK_S_MAX}s'")
+        Runner(connection).run(f"SET lock_timeout = '{_LOCK_S_MAX}s'")
         return connection
 
     def begin_reading(self, run: Runner) -> None:
@@ -110,7 +110,7 @@ class PostgresqlDialect(Dialect):
 
     def wait_briefly(self, run: Runner) -> None:
         """See `Dialect`. PERF the server detects a deadlock only after a second."""
-        run.change(f"SET LOCAL lock_timeout = '{_LOCK_MS_BRIEFLY}ms'")
+        run.run(f"SET LOCAL lock_timeout = '{_LOCK_MS_BRIEFLY}ms'")
 
     def is_transient(self, error: BaseException | None) -> bool:
         """See `Dialect`."""
@@ -150,7 +150,7 @@ def _begin(connection: Connection) -> None:
     cursor's first statement, and `store.engine.libpq` uses no cursor."""
     driver: Any = connection.connection.dbapi_connection
     if not driver.autocommit:
-        Runner(connection).change("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        Runner(connection).run("BEGIN ISOLATION LEVEL REPEATABLE READ")
 
 
 def _begun_by_hand(connection: Connection) -> None:

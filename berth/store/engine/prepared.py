@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from operator import attrgetter, itemgetter, methodcaller
-from typing import Any, Final
+from operator import itemgetter
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import (
     BindParameter,
@@ -32,7 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from berth.store.engine.wire import Packed, Wire, joined_inserts
+from berth.store.engine.wire import Cursors, MysqlCursors, Packed, Packets, Wire
 
 #: SQLAlchemy's placeholder for a list of unknown length.
 _LIST: Final = re.compile(r"__\[POSTCOMPILE_(\w+)\]")
@@ -43,22 +43,13 @@ CLUSTERED: Final = "berth_clustered"
 #: In the same place: how statements are sent over it.
 _WIRE: Final = "berth_wire"
 
-#: MySQL's bit of the server's status, and its error number.
-_IN_TRANSACTION: Final = 1
-_DEADLOCK: Final = 1213
-
-#: Rows in one INSERT: more would exceed the size of a packet.
-_ROWS_MAX: Final = 1000
-
-#: Statements in one batch: results are read only after all have been sent, so they must fit into
-#: the buffers between client and server.
-_BATCH_MAX: Final = 200
-
 #: Statements that a process may keep; more means that some code builds them per call.
 _STATEMENTS_MAX: Final = 500
 
 #: Texts kept for one statement, one for each combination of its lists' lengths.
 _TEXTS_MAX: Final = 1000
+
+T = TypeVar("T")
 
 Parameters = Mapping[str, Any]
 _Converter = Callable[[Any], Any]
@@ -111,19 +102,9 @@ class Prepared:
             return rows
         return [_row_converted(row, self._results) for row in rows]
 
-    def change(self, run: Runner, parameters: Sequence[Parameters]) -> int:
-        """Write for each of some sets of parameters; the number of rows written."""
-        if len(parameters) == 1:
-            return run.change(self._text_for(parameters[0]), (self._values(parameters[0]),))
-        return run.change(*self.packed(parameters))
-
     def insert(self, run: Runner, parameters: Parameters) -> int:
         """Insert one row; the id that the database gave it."""
         return run.insert(self._text_for(parameters), self._values(parameters))
-
-    def change_each(self, run: Runner, parameters: Sequence[Parameters]) -> list[int]:
-        """As `change`, but the number of rows that each wrote."""
-        return run.change_each(*self.packed(parameters))
 
     def packed(self, parameters: Sequence[Parameters]) -> Packed:
         """The statement with each of several sets of parameters, for `Runner.change_all`."""
@@ -231,34 +212,21 @@ class Runner:
 
     def fetch(self, text: str, values: Sequence[Any]) -> list[Any]:
         """All rows of a query."""
-        rows: list[Any] = self._sent(self._wire.fetch, text, values, (values,))
-        return rows
+        return self._sent(self._wire.fetch, text, values)
 
     def insert(self, text: str, values: Sequence[Any]) -> int:
         """The id of the one row that was inserted."""
-        number = int(self._sent(self._wire.insert, text, values, (values,)))
+        number = self._sent(self._wire.insert, text, values)
         self.written += 1
         return number
 
-    def change(self, text: str, sets: Sequence[Sequence[Any]] = ((),)) -> int:
-        """The number of rows that were written, by all runs together."""
-        count = int(self._sent(self._wire.change, text, sets, sets))
-        self.written += count
-        return count
-
-    def change_each(self, text: str, sets: Sequence[Sequence[Any]]) -> list[int]:
-        """The number of rows that were written by each run."""
-        counts: list[int] = self._sent(self._wire.change_each, text, sets, sets)
-        self.written += sum(counts)
-        return counts
-
-    def takes_batch(self, count: int) -> bool:
-        """Whether `change_all` runs this number of statements in one round trip."""
-        return self._wire.sends_batches and count <= _BATCH_MAX
+    def run(self, text: str) -> None:
+        """Run a statement that has no values and writes no rows."""
+        self.change_all([Packed(text, ((),))])
 
     def change_all(self, batch: Sequence[Packed]) -> list[list[int]]:
         """How many rows each of several statements wrote with each of its sets of values, or, for
-        an INSERT, with all of them."""
+        an INSERT, with several of them; in one round trip, if the engine can."""
         if self._listeners:
             for text, sets in batch:
                 self._announce(text, sets)
@@ -270,15 +238,9 @@ class Runner:
         self.written += sum(map(sum, counts))
         return counts
 
-    def _sent(
-        self,
-        send: Callable[[str, Any], Any],
-        text: str,
-        values: Sequence[Any],
-        sets: Sequence[Sequence[Any]],
-    ) -> Any:
+    def _sent(self, send: Callable[[str, Sequence[Any]], T], text: str, values: Sequence[Any]) -> T:
         if self._listeners:
-            self._announce(text, sets)
+            self._announce(text, (values,))
         try:
             return send(text, values)
         except self._error as error:
@@ -305,9 +267,20 @@ class Runner:
             raise self._wrapped(error, "SET AUTOCOMMIT = 1", ()) from error
 
     def begin(self, text: str) -> None:
-        """Begin a transaction at the driver, with the engine's statement for it."""
-        self.change(text)
+        """Begin a transaction at the driver, with the engine's statement for it: now, or together
+        with the first statement in it."""
+        if self._wire.can_wait:
+            self._wire.pending = text
+        else:
+            self.run(text)
         self._has_begun = True
+
+    def begin_now(self) -> None:
+        """Begin the transaction, if that still waits for a statement: others than this runner's
+        would run outside it."""
+        if text := self._wire.pending:
+            self._wire.pending = ""
+            self.run(text)
 
     def commit(self) -> None:
         """Commit a transaction that was begun at the driver.
@@ -337,6 +310,9 @@ class Runner:
         self._driver.commit()
 
     def _end(self, end: Callable[[], None]) -> None:
+        if self._wire.pending:
+            self._wire.pending = ""
+            return
         try:
             end()
         except self._error as error:
@@ -345,6 +321,8 @@ class Runner:
     def _announce(self, text: str, sets: Sequence[Sequence[Any]]) -> None:
         many = len(sets) > 1
         for listener in self._listeners:
+            if self._wire.pending:
+                listener(self.connection, None, self._wire.pending, (), None, False)
             listener(self.connection, None, text, sets if many else sets[0], None, many)
 
     def _wrapped(self, error: Any, text: str, values: Any) -> BaseException:
@@ -364,122 +342,6 @@ class Runner:
         return wrapped
 
 
-#: What is read of a cursor.
-_FETCHALL: Final = methodcaller("fetchall")
-_ROWCOUNT: Final = attrgetter("rowcount")
-_LASTROWID: Final = attrgetter("lastrowid")
-
-
-class _Cursors:
-    """The usual way: a cursor of the driver's for each statement."""
-
-    sends_batches: bool = False
-
-    def __init__(self, driver: Any) -> None:
-        self._driver = driver
-
-    def fetch(self, text: str, values: Sequence[Any]) -> list[Any]:
-        """See `Wire`."""
-        return list(self._executed(text, values, _FETCHALL))
-
-    def insert(self, text: str, values: Sequence[Any]) -> int:
-        """See `Wire`."""
-        return int(self._executed(text, values, _LASTROWID))
-
-    def change(self, text: str, sets: Sequence[Sequence[Any]]) -> int:
-        """See `Wire`."""
-        if len(sets) == 1:
-            return int(self._executed(text, sets[0], _ROWCOUNT))
-        return int(self._executed(text, sets, _ROWCOUNT, many=True))
-
-    def change_each(self, text: str, sets: Sequence[Sequence[Any]]) -> list[int]:
-        """See `Wire`."""
-        counts: list[int] = []
-        cursor = self._driver.cursor()
-        try:
-            for values in sets:
-                cursor.execute(text, values)
-                counts.append(int(cursor.rowcount))
-        finally:
-            _close(cursor)
-        return counts
-
-    def change_all(self, batch: Sequence[Packed]) -> list[list[int]]:
-        """See `Wire`."""
-        return [self.change_each(text, sets) for text, sets in batch]
-
-    def _executed(
-        self, text: str, values: Sequence[Any], read: Callable[[Any], Any], *, many: bool = False
-    ) -> Any:
-        cursor = self._driver.cursor()
-        try:
-            (cursor.executemany if many else cursor.execute)(text, values)
-            return read(cursor)
-        finally:
-            _close(cursor)
-
-    def check_transaction(self) -> None:
-        """See `Wire`: this does not happen here."""
-
-
-class _MysqlCursors(_Cursors):
-    """The same for MySQL's drivers."""
-
-    def check_transaction(self) -> None:
-        """See `Wire`. PyMySQL keeps the status from the server's last answer."""
-        if not getattr(self._driver, "server_status", _IN_TRANSACTION) & _IN_TRANSACTION:
-            raise self._driver.OperationalError(_DEADLOCK, "the transaction was taken back")
-
-
-class _Packets(_MysqlCursors):
-    """Several statements in one packet, in order; the drivers would send each by itself and wait
-    for its answer.
-
-    RACE bench.databases, Galera, spread: not for a cluster. If another node's commit rolls back the
-    transaction in the middle of a packet, the remaining statements run and commit one by one.
-    """
-
-    sends_batches = True
-
-    def change(self, text: str, sets: Sequence[Sequence[Any]]) -> int:
-        """See `Wire`. The drivers turn an INSERT into one statement with several rows."""
-        if len(sets) == 1 or text.startswith("INSERT"):
-            return super().change(text, sets)
-        return sum(self.change_each(text, sets))
-
-    def change_each(self, text: str, sets: Sequence[Sequence[Any]]) -> list[int]:
-        """See `Wire`."""
-        counts: list[int] = []
-        for begin in range(0, len(sets), _BATCH_MAX):
-            counts += self._counts([(text, each) for each in sets[begin : begin + _BATCH_MAX]])
-        return counts
-
-    def change_all(self, batch: Sequence[Packed]) -> list[list[int]]:
-        """See `Wire`."""
-        parts = [joined_inserts(text, values, _ROWS_MAX) for text, values in batch]
-        counts = iter(self._counts([statement for part in parts for statement in part]))
-        return [[next(counts) for _ in part] for part in parts]
-
-    def _counts(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> list[int]:
-        cursor = self._driver.cursor()
-        try:
-            cursor.execute("; ".join(cursor.mogrify(text, each) for text, each in statements))
-            counts = [int(cursor.rowcount)]
-            while cursor.nextset():
-                counts.append(int(cursor.rowcount))
-            return counts
-        finally:
-            _close(cursor)
-
-
-def _close(cursor: Any) -> None:
-    """Close a cursor, ignoring errors: closing fails if its connection was closed meanwhile."""
-    try:
-        cursor.close()
-    except Exception:  # noqa: BLE001 - the error that matters was raised before
-        return
-
-
 def _wire_of(connection: Connection) -> Wire:
     """The wire of the driver's connection, with which it ends."""
     wire: Wire | None = connection.info.get(_WIRE)
@@ -497,8 +359,8 @@ def _new_wire(connection: Connection) -> Wire:
 
             return Libpq(driver)
         case "mysql":
-            return (_MysqlCursors if connection.info.get(CLUSTERED) else _Packets)(driver)
-    return _Cursors(driver)
+            return (MysqlCursors if connection.info.get(CLUSTERED) else Packets)(driver)
+    return Cursors(driver)
 
 
 def insert_of(table: Table, *columns: str) -> Insert:

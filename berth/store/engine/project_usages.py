@@ -74,7 +74,7 @@ def adding(tx: Tx, changes: ProjectDeltas, writer: int) -> Change:
         tx.change_all([Change(_BEGIN, rows)])
 
     additions = [_addition_to(block, writer, deltas) for block, deltas in blocks]
-    return Change(_ADD, additions, begin_missing, counts_each=True)
+    return Change(_ADD, additions, begin_missing)
 
 
 def _addition_to(block: BlockKey, writer: int, deltas: Sequence[int]) -> dict[str, int]:

@@ -88,7 +88,7 @@ class SqliteDialect(Dialect):
 
     def for_writing(self, connection: Connection) -> Connection:
         """Make a dedicated connection ready for `begin_writing`."""
-        Runner(connection).change(f"PRAGMA busy_timeout = {_POLL_MS}")
+        Runner(connection).run(f"PRAGMA busy_timeout = {_POLL_MS}")
         self.file.writing()
         return connection.execution_options(**{_BEGUN_AT_DRIVER: True})
 
@@ -139,7 +139,7 @@ class SqliteDialect(Dialect):
         """See `Dialect`."""
         return replacing(insert(table), table)
 
-    def commit_stamp(self, run: Runner) -> int | None:
+    def commit_stamp(self, run: Runner) -> int:
         """See `Dialect`. In a transaction the number would not change. Costs no query."""
         return int(run.ask("PRAGMA data_version"))
 
@@ -214,7 +214,7 @@ def _connect_read_only(url: URL) -> sqlite3.Connection:
 def _begin(connection: Connection) -> None:
     """Begin the transaction that SQLAlchemy assumes has begun: the driver does not."""
     if not connection.get_execution_options().get(_BEGUN_AT_DRIVER):
-        Runner(connection).change("BEGIN")
+        Runner(connection).run("BEGIN")
 
 
 def _is_busy(error: BaseException | None) -> bool:

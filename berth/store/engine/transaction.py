@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeVar
 
-from sqlalchemy import Executable, Insert, Table
+from sqlalchemy import Connection, Executable, Insert, Table
 from sqlalchemy.exc import IntegrityError
 
 from berth.model.errors import LostRace
@@ -63,15 +63,13 @@ class Change(NamedTuple):
     Attributes:
         statement: built once (`prepared`).
         parameters: one set for each run; a statement with a list takes only one set.
-        check: receives the number of rows that each run wrote, and raises if it is wrong.
-        counts_each: whether `check` needs a count for each run. Otherwise it receives numbers
-            whose sum is the number of rows.
+        check: receives the number of rows that each run wrote, or several runs of an INSERT, and
+            raises if it is wrong.
     """
 
     statement: Executable
     parameters: Sequence[Parameters]
     check: Callable[[Sequence[int]], None] = _accept
-    counts_each: bool = False
 
 
 class NoWriter(Exception):
@@ -104,7 +102,6 @@ class Tx:
         "_run",
         "_statements",
         "concerned",
-        "connection",
         "consumers",
         "created",
         "dialect",
@@ -130,7 +127,6 @@ class Tx:
         now: datetime,
         in_list_max: int,
     ) -> None:
-        self.connection: Final = run.connection
         self.dialect: Final = dialect
         #: The transaction's time, naive UTC: the same for everything that it writes.
         self.now: Final = now
@@ -163,6 +159,12 @@ class Tx:
         self.in_list_max: Final = in_list_max
         self._statements = statements
         self._run = run
+
+    @property
+    def connection(self) -> Connection:
+        """SQLAlchemy's, for statements that are built for one call; in this transaction."""
+        self._run.begin_now()
+        return self._run.connection
 
     def chunks(self, values: Iterable[T]) -> Iterator[list[T]]:
         """The values in lists that fit into an IN."""
@@ -204,21 +206,22 @@ class Tx:
         There must be at least one set.
         """
         sets = [parameters] if isinstance(parameters, Mapping) else parameters
-        return self._statements.prepared(statement).change(self._run, sets)
+        return sum(self.change_each(statement, sets))
 
     def insert(self, statement: Insert, parameters: Parameters) -> int:
         """Insert a row into a table that numbers its rows; return its id."""
         return self._statements.prepared(statement).insert(self._run, parameters)
 
     def change_each(self, statement: Executable, parameters: Sequence[Parameters]) -> list[int]:
-        """Run a write for several sets of parameters; return how many rows each wrote."""
-        return self._statements.prepared(statement).change_each(self._run, parameters)
+        """Run a write for several sets of parameters; return how many rows each wrote, or, of an
+        INSERT, several."""
+        return self._run.change_all([self._packed(Change(statement, parameters))])[0]
 
     def change_all(self, changes: Iterable[Change], *, is_last: bool = False) -> None:
         """Run several writes in order, in one round trip if the engine can.
 
-        If it can, every write has run before the first is checked; otherwise each is checked before
-        the next runs. So a failed check must end the unit of work.
+        Every write has run before the first is checked, so a failed check must end the unit of
+        work.
 
         Args:
             is_last: whether the unit touches no other provider afterwards. The same round trip then
@@ -227,27 +230,17 @@ class Tx:
         ready = [change for change in changes if change.parameters]
         if not ready:
             return
-        if self._run.takes_batch(sum(len(change.parameters) for change in ready)):
-            noting = self.ending(self) if is_last and self.ending is not None else []
-            ready += [change for change in noting if change.parameters]
-            try:
-                counts = self._run.change_all([self._packed(change) for change in ready])
-            except IntegrityError as error:
-                raise (Apart if noting else error) from error
-            for change, each in zip(ready, counts, strict=True):
-                change.check(each)
-        else:
-            for change in ready:
-                change.check(self._counts(change))
+        noting = self.ending(self) if is_last and self.ending is not None else []
+        ready += [change for change in noting if change.parameters]
+        try:
+            counts = self._run.change_all([self._packed(change) for change in ready])
+        except IntegrityError as error:
+            raise (Apart if noting else error) from error
+        for change, each in zip(ready, counts, strict=True):
+            change.check(each)
 
     def _packed(self, change: Change) -> Packed:
         return self._statements.prepared(change.statement).packed(change.parameters)
-
-    def _counts(self, change: Change) -> Sequence[int]:
-        prepared = self._statements.prepared(change.statement)
-        if change.counts_each:
-            return prepared.change_each(self._run, change.parameters)
-        return (prepared.change(self._run, change.parameters),)
 
     def insert_missing(self, table: Table, rows: Sequence[Parameters]) -> int:
         """Insert the rows whose keys do not exist, all with the same columns; return how many."""
