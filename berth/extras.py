@@ -83,8 +83,10 @@ _OF_IMPORT: Final = frozenset(
     {"__class__", "__dict__", "__file__", "__loader__", "__name__", "__path__", "__spec__"}
 )
 
-#: Held while such a module is executed.
+#: Held while such a module is executed, and for how long a thread waits for it: the one that holds
+#: it may wait for a module that this thread is importing.
 _EXECUTING: Final = RLock()
+_EXECUTING_S_MAX: Final = 10
 
 
 class _SeldomUsed:
@@ -131,7 +133,9 @@ def _execute(module: ModuleType, wanted: str) -> None:
     """Execute a module; or, of a package, only the module of a name, if it has one."""
     spec = module.__spec__
     assert spec is not None and spec.loader is not None, "left by `_Leaving`"
-    with _EXECUTING:
+    if not _EXECUTING.acquire(timeout=_EXECUTING_S_MAX):
+        raise ImportError(f"{spec.name} is executed by a thread that waits for this one")
+    try:
         # Another thread has executed it meanwhile, or its own code asks.
         if spec.loader_state is not None:
             return
@@ -146,3 +150,5 @@ def _execute(module: ModuleType, wanted: str) -> None:
             spec.loader_state = None
             raise
         module.__class__ = ModuleType
+    finally:
+        _EXECUTING.release()
