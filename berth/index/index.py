@@ -30,8 +30,7 @@ from berth.store.aggregates import iter_aggregates
 from berth.store.changes import deletions_since
 from berth.store.engine.connections import Stamp
 from berth.store.engine.database import Database
-from berth.store.engine.journal import Writer
-from berth.store.engine.transaction import Tx
+from berth.store.engine.transaction import Tx, Writer
 from berth.store.foreign_writes import note_foreign, take_over, written_elsewhere
 from berth.store.identity import NO_IDENTITY, read_identity
 from berth.store.index_feed import WriterHead
@@ -136,13 +135,10 @@ class Index:
                 raise IndexUnavailable
             self._started += 1
             try:
-                # The stamp is taken first: a commit after it is at worst looked up twice. It counts
-                # all own commits up to this one.
-                own = self._db.own_commits.newest
+                # The stamp is taken first: a commit after it is at worst looked up twice.
                 stamp = self._db.commit_stamp()
                 if self._snapshot is None or stamp != self._stamp:
-                    lacks_only_own = own is not None and self._lacks_only(own, stamp)
-                    self._snapshot = self._observed(own if lacks_only_own else None)
+                    self._snapshot = self._observed(stamp)
                     if self._foreign or self._strangers:
                         self._take_over_foreign()
                     self._stamp = stamp
@@ -202,21 +198,12 @@ class Index:
             self._fleet = self._snapshot = self._stamp = None
         self.memory.reset_after_fork()
 
-    def _lacks_only(self, own: Writer, stamp: Stamp) -> bool:
-        """Whether a stamp counts no commits but those that the index has, and own ones."""
-        lacking = own.seq - self._applied.get(own.id, 0)
-        counts = not self._db.dialect.is_embedded
-        return counts and stamp.number == sum(self._applied.values()) + lacking
-
-    def _observed(self, own: Writer | None = None) -> Snapshot:
-        """The fleet with every commit so far.
-
-        Args:
-            own: the last commit, if the index lacks only commits of this writer, which is this
-                process.
-        """
+    def _observed(self, stamp: Stamp | None = None) -> Snapshot:
+        """The fleet with every commit so far; those up to a server's stamp are enough."""
         begun, loads = self.observer.clock(), self.counts.loads
-        snapshot = None if own is None else self._followed(own)
+        snapshot = None
+        if stamp is not None and not self._db.dialect.is_embedded:
+            snapshot = self._followed(index_feed.heads_of(stamp.rows))
         if snapshot is None:
             with self._db.watch() as tx:
                 snapshot = self._refreshed_in(tx)
@@ -243,34 +230,40 @@ class Index:
     def _refreshed_in(self, tx: Tx) -> Snapshot:
         """The state that a transaction sees, which is not older than the index."""
         heads = index_feed.writer_heads(tx)
+        snapshot = self._followed(heads)
+        if snapshot is not None:
+            return snapshot
         if self._fleet is None or _beyond_horizon(self._applied, heads):
             return self._reloaded(tx, heads)
-        moved = {
+        if not self._apply(self._fleet, tx, self._moved(heads)):
+            return self._reloaded(tx, heads)
+        return self._taken(self._fleet, heads)
+
+    def _moved(self, heads: Mapping[int, WriterHead]) -> dict[int, int]:
+        """How far the index had come, of the writers that have gone on."""
+        return {
             writer: self._applied.get(writer, 0)
             for writer, head in heads.items()
             if head.seq != self._applied.get(writer, 0)
         }
-        if not moved and self._snapshot is not None:
-            return self._snapshot
-        if len(moved) == 1:
-            (writer,) = moved
-            snapshot = self._followed(Writer(writer, heads[writer].seq))
-            if snapshot is not None:
-                return snapshot
-        if not self._apply(self._fleet, tx, moved):
-            return self._reloaded(tx, heads)
-        return self._taken(self._fleet, _counts_of(heads))
 
-    def _followed(self, upto: Writer) -> Snapshot | None:
-        """The state after further commits of this process, with nothing read; None if it does not
-        remember all of them."""
-        fleet = self._fleet
-        moves = self._db.own_commits.since(self._applied.get(upto.id, 0), upto)
-        if fleet is None or moves is None:
+    def _followed(self, heads: Mapping[int, WriterHead]) -> Snapshot | None:
+        """The state at some heads, if nothing has to be read for it, because this process has made
+        and remembers all commits that the index lacks."""
+        if self._fleet is None or _beyond_horizon(self._applied, heads):
+            return None
+        moved = self._moved(heads)
+        if not moved:
+            return self._snapshot
+        if len(moved) > 1:
+            return None
+        ((writer, seq),) = moved.items()
+        moves = self._db.own_commits.since(seq, Writer(writer, heads[writer].seq))
+        if moves is None:
             return None
         try:
-            self.counts.usages += fleet.move(moves)
-            return self._taken(fleet, {**self._applied, upto.id: upto.seq})
+            self.counts.usages += self._fleet.move(moves)
+            return self._taken(self._fleet, heads)
         except BaseException:
             self._fleet = None  # moving it once more would count the same twice
             raise
@@ -329,11 +322,12 @@ class Index:
         fleet = loaded(tx, self.memory, self._part_providers, self._rows_max)
         self._identity = read_identity(tx)
         self.counts.loads += 1
-        return self._taken(fleet, _counts_of(heads))
+        return self._taken(fleet, heads)
 
-    def _taken(self, fleet: Fleet, applied: dict[int, int]) -> Snapshot:
+    def _taken(self, fleet: Fleet, heads: Mapping[int, WriterHead]) -> Snapshot:
         """Make what was read the present state in one step: `_applied` and the snapshot must always
         be of the same moment, whatever fails in between or afterwards."""
+        applied = {writer: head.seq for writer, head in heads.items()}
         snapshot = fleet.snapshot(Clock(self._identity, applied))
         self._fleet, self._applied, self._snapshot = fleet, applied, snapshot
         if fleet.faults != self._faults:
@@ -351,10 +345,6 @@ def _reset_after_fork(index: Index) -> None:
             child.reset_after_fork()
 
     os.register_at_fork(after_in_child=reset)
-
-
-def _counts_of(heads: Mapping[int, WriterHead]) -> dict[int, int]:
-    return {writer: head.seq for writer, head in heads.items()}
 
 
 def _strangers(

@@ -8,7 +8,7 @@ refresh.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -307,7 +307,12 @@ _LAST_ROOT_OF_PART: Final = (
 
 def writer_heads(tx: Tx) -> dict[int, WriterHead]:
     """All writers; one query over a table with a row for each recent writer process."""
-    return {row[0]: WriterHead(row[1], row[2]) for row in tx.rows(_HEADS, {}) if min(row[:2]) >= 0}
+    return heads_of(tx.rows(_HEADS, {}))
+
+
+def heads_of(rows: Iterable[tuple[int, ...]]) -> dict[int, WriterHead]:
+    """The heads in rows of the writers' clock: see `Stamp`."""
+    return {row[0]: WriterHead(row[1], row[2]) for row in rows if min(row[:2]) >= 0}
 
 
 def journal_since(tx: Tx, applied: Mapping[int, int]) -> Changes:

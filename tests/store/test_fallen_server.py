@@ -11,9 +11,9 @@ from sqlalchemy import text
 from berth.index import Index
 from berth.store.engine import journal
 from berth.store.engine.database import Database
-from berth.store.engine.journal import Touched, Writer
+from berth.store.engine.journal import Touched
 from berth.store.engine.project_deltas import ProjectDeltas
-from berth.store.engine.transaction import Tx
+from berth.store.engine.transaction import Tx, Writer
 from tests.index.checking import checked
 from tests.store.fleet import add_provider, claim, holding
 

@@ -9,14 +9,17 @@ import re
 from contextlib import suppress
 
 import pytest
+from sqlalchemy import insert
 
 from berth.index import Index
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import AllocationsNotFound, CapacityExceeded
-from berth.model.ids import ConsumerUUID, ProviderUUID
+from berth.model.ids import ConsumerUUID, Generation, ProviderUUID
 from berth.model.shown import UNSET
 from berth.store.allocations import delete_allocations, replace_allocations
 from berth.store.engine.database import Database
+from berth.store.engine.tables import consumers
+from berth.store.index_feed import writer_heads
 from berth.store.providers import update_provider
 from tests.effort import scaled
 from tests.index.checking import checked
@@ -92,3 +95,24 @@ def test_an_index_follows_its_own_process_and_others(
                 with suppress(CapacityExceeded):
                     claim(by, host, number)
     assert checked(index) == []
+
+
+def test_a_consumer_that_has_nothing_is_emptied_without_a_commit_of_note(db: Database) -> None:
+    """OpenStack Placement can leave such a record. The clock row stays this process's."""
+    build_in_store(FLEET, db)
+    claim(db, "cn2", 1)
+
+    def writers() -> int:
+        with db.read() as tx:
+            return len(writer_heads(tx))
+
+    before = writers()
+    for number in (2, 3):
+        left = {"project_id": 1, "user_id": 1, "generation": 0}
+        uuid = ConsumerUUID(consumer_uuid(f"vm{number}"))
+        with db.engine.begin() as connection:
+            connection.execute(insert(consumers).values(uuid=uuid, **left))
+        empty = ConsumerWrite(uuid, {}, "p", "u", generation=Generation(0))
+        replace_allocations(db, [empty], attempts=1)
+        claim(db, "cn2", f"after {number}")
+    assert writers() == before

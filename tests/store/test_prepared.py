@@ -13,12 +13,12 @@ import pytest
 from sqlalchemy import bindparam, func, select, update
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from berth.store.engine import prepared, wire
+from berth.store.engine import prepared
 from berth.store.engine.database import Database
-from berth.store.engine.prepared import Statements, insert_of
+from berth.store.engine.prepared import Statements, _Packets, insert_of
 from berth.store.engine.tables import projects, resource_providers
 from berth.store.engine.transaction import Tx
-from berth.store.engine.wire import Packets, joined_inserts
+from berth.store.engine.wire import joined_inserts
 from tests.store.fleet import add_provider
 
 #: Statements of other engines are run by all other tests here.
@@ -83,9 +83,9 @@ def test_a_write_of_many_rows_is_sent_in_parts(
 ) -> None:
     """The answers to one part must fit into the buffers between client and server."""
     parts: list[int] = []
-    counts = Packets._counts
+    counts = _Packets._sent
 
-    def counted(packets: Packets, statements: Sequence[Any]) -> list[int]:
+    def counted(packets: _Packets, statements: Sequence[Any]) -> list[int]:
         parts.append(len(statements))
         return counts(packets, statements)
 
@@ -97,8 +97,8 @@ def test_a_write_of_many_rows_is_sent_in_parts(
 
     name = projects.c.external_id
     rename = update(projects).where(name == bindparam("old")).values(external_id=bindparam("new"))
-    monkeypatch.setattr(wire, "_STATEMENTS_MAX", 2)
-    monkeypatch.setattr(Packets, "_counts", counted)
+    monkeypatch.setattr(prepared, "_PACKET_MAX", 2)
+    monkeypatch.setattr(_Packets, "_sent", counted)
     assert db.write(unit) == ([1, 1, 0, 1, 1], 4)
     assert parts[-6:] == [2, 2, 1] * 2
 

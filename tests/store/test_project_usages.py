@@ -11,7 +11,7 @@ from itertools import product
 from unittest.mock import patch
 
 import pytest
-from sqlalchemy import Executable, text
+from sqlalchemy import Executable, delete, text
 
 from berth.model.errors import CapacityExceeded
 from berth.store import usages
@@ -19,6 +19,7 @@ from berth.store.allocations import delete_allocations
 from berth.store.engine import project_usages
 from berth.store.engine.database import Database
 from berth.store.engine.prepared import Parameters, Runner
+from berth.store.engine.tables import consumers
 from berth.store.engine.transaction import Tx
 from berth.store.usages import (
     TypeUsages,
@@ -28,6 +29,7 @@ from berth.store.usages import (
     recount_project_usages,
 )
 from berth.upkeep import schema
+from berth.upkeep.integrity.consumers import Owner, make_consumers
 from tests.servers.statements import run
 from tests.store.fleet import add_provider, claim, consumer, holding
 from tests.store.statements import counted_statements
@@ -296,3 +298,15 @@ def test_a_mark_makes_the_next_reader_recount(damaged: Database, fresh_url: str)
     assert usage(damaged) == (1, 2)
     assert not is_marked(damaged)
     assert schema.check(damaged) == []
+
+
+def test_consumers_that_get_their_records_together_are_all_counted(db: Database) -> None:
+    """Very old allocations have no record of their consumer; an upgrade makes it."""
+    add_provider(db, 1, VCPU=100)
+    for number in range(1, 6):
+        claim(db, holding(number, {1: {"VCPU": 1}}))
+    with db.engine.begin() as connection:
+        connection.execute(delete(consumers))
+    recount_project_usages(db)
+    list(make_consumers(db, Owner("p", "u")))
+    assert recount_project_usages(db) == 0

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -25,11 +25,15 @@ T = TypeVar("T")
 
 
 class Stamp(NamedTuple):
-    """A connection's number for the commits of others. On a server it is the sum of the writers'
-    counts; on an embedded engine the numbers of two connections cannot be compared."""
+    """Differs from an earlier one if anyone has committed in between.
+
+    Attributes:
+        connection: the connection's number; those of two connections cannot be compared.
+        rows: of the writers' clock, (id, seq, trimmed_seq); on an embedded engine one number.
+    """
 
     connection: int
-    number: int
+    rows: Sequence[tuple[int, ...]]
 
 
 class _Open(NamedTuple):

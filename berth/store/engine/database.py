@@ -35,7 +35,7 @@ from berth.store.engine.group_commit import (
 )
 from berth.store.engine.placement_sweep import PlacementSweep
 from berth.store.engine.prepared import Parameters, Runner, Statements
-from berth.store.engine.transaction import Apart, Change, NoWriter, Tx
+from berth.store.engine.transaction import Apart, Change, NoWriter, OwnCommits, Tx, Writer
 from berth.store.engine.write_record import WriteRecord
 
 T = TypeVar("T")
@@ -78,9 +78,7 @@ class _CommitFailed(CommitFailed):
     """A COMMIT failed that would have advanced this process's clock row to `writer` and noted
     `touched`."""
 
-    def __init__(
-        self, writer: journal.Writer, touched: journal.Touched, error: exc.DBAPIError
-    ) -> None:
+    def __init__(self, writer: Writer, touched: journal.Touched, error: exc.DBAPIError) -> None:
         super().__init__(str(error))
         self.writer = writer
         self.touched = touched
@@ -169,8 +167,8 @@ class Database:
         self._writes = GroupCommit(self._settle, mixes_batches=dialect.is_embedded)
         #: The clock row that the leader of a group commit uses. Not kept per connection: those
         #: beyond the pool's size come and go, and each would leave a clock row behind.
-        self._writer: journal.Writer | None = None
-        self.own_commits: Final = journal.OwnCommits()
+        self._writer: Writer | None = None
+        self.own_commits: Final = OwnCommits()
         self._placement_sweep = PlacementSweep()
         self._writing = dedicated(set_up=self._opened(dialect.for_writing))
         #: For single queries, which need no transaction.
@@ -406,14 +404,14 @@ class Database:
                 writes.extend(take())
             return writes
 
-        begun_alone = self._begun_alone
+        ending: Callable[[Tx], list[Change]] | None = self._ending
         for runs_left in reversed(range(_GROUP_RUNS)):
             try:
-                self._commit_together(taken, begun_alone)
+                self._commit_together(taken, ending)
             except NoWriter:
                 self._writer = self._registered()
             except Apart:
-                begun_alone = self._begun
+                ending = None
             except exc.SQLAlchemyError as error:
                 if len(writes) < 2 or is_lost(error):
                     raise
@@ -429,7 +427,7 @@ class Database:
             self._settle_alone(write)
 
     def _commit_together(
-        self, take: Callable[[], list[Write]], begun_alone: Callable[[Runner], Tx]
+        self, take: Callable[[], list[Write]], ending: Callable[[Tx], list[Change]] | None
     ) -> None:
         """Run writes in one transaction, commit it, and set the outcome of each.
 
@@ -439,7 +437,7 @@ class Database:
         """
         with self._begun_to_write() as run:
             writes = take()
-            shared = SharedTransaction(run, self.dialect, self._begun, begun_alone)
+            shared = SharedTransaction(run, self.dialect, self._begun, ending)
             done = shared.run_alone(writes[0]) if len(writes) == 1 else shared.run_all(writes)
             applied = [write for write, outcome in done.items() if outcome.error is None]
             if applied:
@@ -551,7 +549,7 @@ class Database:
             connection.begin()
             return journal.has_noted(self._begun(Runner(connection)), failure.writer)
 
-    def _registered(self) -> journal.Writer:
+    def _registered(self) -> Writer:
         """A clock row for this process, committed before its first use, so that its seq later shows
         which commits took place."""
         with self._begun_to_write() as run:
@@ -569,17 +567,14 @@ class Database:
             in_list_max=self._in_list_max,
         )
 
-    def _begun_alone(self, run: Runner) -> Tx:
-        """As `_begun`, for a unit that nothing follows but the commit."""
-        tx = self._begun(run)
-        tx.ending = self._ending
-        return tx
-
     def _ending(self, tx: Tx) -> list[Change]:
         if self._writer is None:
             return []
-        tx.noted = journal.Touched.of([tx])
-        return journal.recording(tx, self._writer, tx.noted)
+        touched = journal.Touched.of([tx])
+        if not touched:
+            return []
+        tx.noted = touched
+        return journal.recording(tx, self._writer, touched)
 
     def _now(self) -> datetime:
         return self.dialect.stored_time(self._clock())

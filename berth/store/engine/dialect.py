@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 _SQLALCHEMY_KEEPS: Final = 5
 _SQLALCHEMY_ADDS: Final = 10
 
-#: The sum of the writers' clock, which changes with every commit.
-_CLOCK_SUM: Final = "SELECT coalesce(sum(seq), 0) FROM berth_writer WHERE id >= 0 AND seq >= 0"
+#: The writers' clock, which changes with every commit.
+_CLOCK: Final = "SELECT id, seq, trimmed_seq FROM berth_writer ORDER BY id"
 
 
 class PoolOptions(Struct, frozen=True):
@@ -175,14 +175,14 @@ class Dialect(Protocol):
         """An INSERT that replaces the row with the same key, which is the column of the table's
         only unique constraint."""
 
-    def commit_stamp(self, run: Runner) -> int:
-        """A number that changes when any *other* connection has committed something. Call it
-        outside a transaction, on a connection that never writes.
+    def commit_stamp(self, run: Runner) -> list[tuple[int, ...]]:
+        """Rows that change when any *other* connection has committed something. Call it outside a
+        transaction, on a connection that never writes.
 
-        It is the sum of the writers' clock; in a cluster that includes all earlier commits of any
+        They are those of the writers' clock; in a cluster they include all earlier commits of any
         node.
         """
-        return int(run.ask(_CLOCK_SUM))
+        return run.ask(_CLOCK)
 
     def stored_time(self, now: datetime) -> datetime:
         """The time, rounded down to the precision of the engine's columns: the microsecond."""

@@ -23,7 +23,7 @@ from sqlalchemy import exc, text
 
 from berth.store.engine.dialect import Dialect
 from berth.store.engine.prepared import Runner
-from berth.store.engine.transaction import Apart, NoWriter, Tx
+from berth.store.engine.transaction import Apart, Change, NoWriter, Tx
 
 #: Writes in one transaction. Beyond this number the fixed costs hardly matter, and later writes
 #: would only wait longer.
@@ -234,7 +234,7 @@ class SharedTransaction:
 
     Args:
         begun: makes the argument of a unit of work from the runner.
-        begun_alone: the same for a unit without others beside it.
+        ending: of a unit that has no others beside it: `Tx.ending`.
     """
 
     def __init__(
@@ -242,16 +242,21 @@ class SharedTransaction:
         run: Runner,
         dialect: Dialect,
         begun: Callable[[Runner], Tx],
-        begun_alone: Callable[[Runner], Tx],
+        ending: Callable[[Tx], list[Change]] | None,
     ) -> None:
         self._run = run
         self._dialect = dialect
         self._begun = begun
-        self._begun_alone = begun_alone
+        self._ending = ending
+
+    def _begun_alone(self) -> Tx:
+        tx = self._begun(self._run)
+        tx.ending = self._ending
+        return tx
 
     def run_alone(self, write: Write) -> dict[Write, Outcome]:
         """Run the only write of a transaction, which must not be committed if it fails."""
-        return {write: _attempted(write.unit, self._begun_alone(self._run))}
+        return {write: _attempted(write.unit, self._begun_alone())}
 
     def run_all(self, writes: Sequence[Write]) -> dict[Write, Outcome]:
         """Run several writes in one transaction; each fails or succeeds by itself.
@@ -281,9 +286,9 @@ class SharedTransaction:
         for run_all, alike in kinds.items():
             if len(alike) > 1:
                 items = [write.batch.item for write in alike if write.batch is not None]
-                begun = self._begun_alone if len(alike) == len(writes) else self._begun
-                run_it = self._run_in_savepoint if done else partial(self._run_first, begun)
-                outcome = run_it(partial(run_all, items=items))
+                unit = partial(run_all, items=items)
+                is_all = len(alike) == len(writes)
+                outcome = self._run_in_savepoint(unit) if done else self._run_first(unit, is_all)
                 if outcome.error is None:
                     each = outcome._replace(result=None)
                     done.update(dict.fromkeys(compress(alike, outcome.result), each))
@@ -291,7 +296,7 @@ class SharedTransaction:
                     raise outcome.error
         return done
 
-    def _run_first(self, begun: Callable[[Runner], Tx], unit: Callable[[Tx], Any]) -> Outcome:
+    def _run_first(self, unit: Callable[[Tx], Any], is_all: bool) -> Outcome:
         """The outcome of the first unit of a transaction. If it failed, begins a new transaction.
 
         This saves the two round trips of a savepoint, and a refusal is rare.
@@ -299,7 +304,7 @@ class SharedTransaction:
         Raises:
             DBAPIError: the database failed; what it wrote is unknown.
         """
-        outcome = _attempted(unit, begun(self._run))
+        outcome = _attempted(unit, self._begun_alone() if is_all else self._begun(self._run))
         if outcome.error is not None:
             self._run.rollback()
             self._dialect.begin_writing(self._run)

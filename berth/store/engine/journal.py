@@ -10,7 +10,6 @@ Commit order between writers does not matter, and a gap in the numbers means not
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
@@ -22,16 +21,11 @@ from berth.store.engine.prepared import insert_of
 from berth.store.engine.project_deltas import ProjectDeltas
 from berth.store.engine.project_usages import adding, fold
 from berth.store.engine.tables import berth_journal, berth_writer
-from berth.store.engine.transaction import Change, Moves, NoWriter, Tx
+from berth.store.engine.transaction import Change, NoWriter, Tx, Writer
 
 #: In the journal, instead of a provider: definitions of traits or resource classes, spellings or
 #: labels of aggregates, flavors, drains, or the database's identity, changed.
 NAMES: Final = 0
-
-#: Commits that a process remembers, and the most usages that one of them changes: together less
-#: than 4 MB. An index that is asked less often reads the journal, as it does for others' commits.
-_OWN_MAX: Final = 64
-_MOVES_MAX: Final = 256
 
 #: Another process may take over a row that has not been written for this long.
 _IDLE: Final = timedelta(hours=1)
@@ -92,18 +86,6 @@ _HAS_NOTED: Final = (
 _NOTE: Final = insert_of(berth_journal, *berth_journal.c.keys())
 
 
-class Writer(NamedTuple):
-    """A clock row, as its owner's last commit left it."""
-
-    id: int
-    seq: int
-
-    @property
-    def next(self) -> Writer:
-        """As the next commit leaves it."""
-        return Writer(self.id, self.seq + 1)
-
-
 class Touched(NamedTuple):
     """Providers that changed, those of which only the usage changed, the changes of what projects
     use, and the UUIDs of the providers that are gone."""
@@ -134,49 +116,6 @@ class Touched(NamedTuple):
 
     def __bool__(self) -> bool:
         return bool(self.providers or self.usage_only)
-
-
-class OwnCommits:
-    """The last commits of this process, for its index: of those that only claimed and released, it
-    need not read what they changed. Others are left out, and so are large ones."""
-
-    def __init__(self) -> None:
-        self._commits: deque[tuple[Writer, Sequence[Moves]]] = deque(maxlen=_OWN_MAX)
-
-    def add(self, writer: Writer, parts: Sequence[Tx]) -> None:
-        """Remember a commit, whose units ran in some parts."""
-        moves = [each for tx in parts for each in tx.moves]
-        is_small = sum(len(each.deltas) for each in moves) <= _MOVES_MAX
-        if is_small and all(map(_has_only_moved, parts)):
-            self._commits.append((writer, moves))
-
-    @property
-    def newest(self) -> Writer | None:
-        """The last of them."""
-        return self._commits[-1][0] if self._commits else None
-
-    def since(self, applied: int, upto: Writer) -> list[Moves] | None:
-        """What a writer's commits after a count changed, in order; None if one is missing here."""
-        wanted: list[Sequence[Moves]] = []
-        for writer, moves in reversed(self._commits.copy()):
-            if writer.id != upto.id or writer.seq <= applied:
-                break
-            if writer.seq <= upto.seq:
-                wanted.append(moves)
-        if not wanted or len(wanted) < upto.seq - applied:
-            return None
-        return [each for moves in reversed(wanted) for each in moves]
-
-    def clear(self) -> None:
-        """Forget all, in a forked child."""
-        self._commits.clear()
-
-
-def _has_only_moved(tx: Tx) -> bool:
-    """Whether its moves say all that a transaction changed."""
-    moved: set[int] = {provider for each in tx.moves for (provider, _), _ in each.deltas}
-    moved.update(*(each.steps for each in tx.moves))
-    return not tx.touched and not tx.names_touched and tx.usage_changed == moved
 
 
 def record(tx: Tx, previous: Writer, touched: Touched) -> None:

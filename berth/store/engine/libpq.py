@@ -66,7 +66,7 @@ class Libpq:
     @property
     def can_wait(self) -> bool:
         """See `Wire`."""
-        return is_silent(self._libpq.socket)
+        return self._libpq.status == pq.ConnStatus.OK and is_silent(self._libpq.socket)
 
     def change_all(self, batch: Sequence[Packed]) -> list[list[int]]:
         """See `Wire`. The server runs nothing that follows a statement that failed."""
@@ -78,15 +78,15 @@ class Libpq:
         return [result.command_tuples or 0 for result in self._run_all(statements)]
 
     def _run_all(self, statements: Sequence[Statement]) -> list[PGresult]:
-        begin, self.pending = self.pending, ""
-        if begin:
-            statements = [(begin, ()), *statements]
+        if self.pending:
+            statements = [(self.pending, ()), *statements]
         self._make_room(len({text for text, _ in statements}))
-        named = [(self._name_of(text), values) for text, values in statements]
+        named = [(self._name_of(text), self._dumped(values)) for text, values in statements]
+        begin, self.pending = self.pending, ""
         self._libpq.enter_pipeline_mode()
         try:
             for name, values in named:
-                self._libpq.send_query_prepared(name, self._dumped(values))
+                self._libpq.send_query_prepared(name, values)
             self._libpq.pipeline_sync()
             return self._results()[bool(begin) :]
         finally:

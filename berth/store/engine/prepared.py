@@ -11,7 +11,8 @@ PERF bench, claims: thirteen statements took 330 of the 550 microseconds of a cl
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, TypeVar
@@ -32,7 +33,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from berth.store.engine.wire import Cursors, MysqlCursors, Packed, Packets, Wire
+from berth.store.engine.wire import Packed, Statement, Wire, in_batches, is_silent
 
 #: SQLAlchemy's placeholder for a list of unknown length.
 _LIST: Final = re.compile(r"__\[POSTCOMPILE_(\w+)\]")
@@ -43,6 +44,17 @@ CLUSTERED: Final = "berth_clustered"
 #: In the same place: how statements are sent over it.
 _WIRE: Final = "berth_wire"
 
+#: MySQL's bit of the server's status, and its error number.
+_IN_TRANSACTION: Final = 1
+_DEADLOCK: Final = 1213
+
+#: Rows in one INSERT: more would exceed the size of a packet.
+_ROWS_MAX: Final = 1000
+
+#: Statements in one packet: results are read only after all have been sent, so they must fit into
+#: the buffers between client and server.
+_PACKET_MAX: Final = 200
+
 #: Statements that a process may keep; more means that some code builds them per call.
 _STATEMENTS_MAX: Final = 500
 
@@ -50,6 +62,9 @@ _STATEMENTS_MAX: Final = 500
 _TEXTS_MAX: Final = 1000
 
 T = TypeVar("T")
+
+#: What is asked to begin a transaction at once.
+_NOTHING: Final = "SELECT 1"
 
 Parameters = Mapping[str, Any]
 _Converter = Callable[[Any], Any]
@@ -247,13 +262,12 @@ class Runner:
             self.written += 1
             raise self._wrapped(error, text, values) from error
 
-    def ask(self, text: str) -> Any:
-        """The one value of a query about the engine itself; listeners are not called."""
+    def ask(self, text: str) -> list[Any]:
+        """The rows of a query that is none of a request's; listeners are not called."""
         try:
-            ((value,),) = self._wire.fetch(text, ())
+            return self._wire.fetch(text, ())
         except self._error as error:
             raise self._wrapped(error, text, ()) from error
-        return value
 
     def begin_by_hand(self) -> None:
         """Stop the driver from beginning transactions by itself, if it does that.
@@ -270,6 +284,7 @@ class Runner:
         """Begin a transaction at the driver, with the engine's statement for it: now, or together
         with the first statement in it."""
         if self._wire.can_wait:
+            self._announce(text, ((),))
             self._wire.pending = text
         else:
             self.run(text)
@@ -278,9 +293,8 @@ class Runner:
     def begin_now(self) -> None:
         """Begin the transaction, if that still waits for a statement: others than this runner's
         would run outside it."""
-        if text := self._wire.pending:
-            self._wire.pending = ""
-            self.run(text)
+        if self._wire.pending:
+            self.ask(_NOTHING)
 
     def commit(self) -> None:
         """Commit a transaction that was begun at the driver.
@@ -321,8 +335,6 @@ class Runner:
     def _announce(self, text: str, sets: Sequence[Sequence[Any]]) -> None:
         many = len(sets) > 1
         for listener in self._listeners:
-            if self._wire.pending:
-                listener(self.connection, None, self._wire.pending, (), None, False)
             listener(self.connection, None, text, sets if many else sets[0], None, many)
 
     def _wrapped(self, error: Any, text: str, values: Any) -> BaseException:
@@ -342,6 +354,115 @@ class Runner:
         return wrapped
 
 
+class _Cursors:
+    """The usual way: one cursor of the driver's after another, one statement at a time."""
+
+    def __init__(self, driver: Any) -> None:
+        self._driver = driver
+        self.pending = ""
+
+    @property
+    def can_wait(self) -> bool:
+        """See `Wire`."""
+        return False
+
+    def fetch(self, text: str, values: Sequence[Any]) -> list[Any]:
+        """See `Wire`."""
+        with self._executed(text, values) as cursor:
+            return list(cursor.fetchall())
+
+    def insert(self, text: str, values: Sequence[Any]) -> int:
+        """See `Wire`."""
+        with self._executed(text, values) as cursor:
+            return int(cursor.lastrowid)
+
+    def change_all(self, batch: Sequence[Packed]) -> list[list[int]]:
+        """See `Wire`."""
+        with self._cursor() as cursor:
+            return [self._counts(cursor, text, sets) for text, sets in batch]
+
+    def _counts(self, cursor: Any, text: str, sets: Sequence[Sequence[Any]]) -> list[int]:
+        counts = []
+        for values in sets:
+            cursor.execute(text, values)
+            counts.append(int(cursor.rowcount))
+        return counts
+
+    @contextmanager
+    def _executed(self, text: str, values: Sequence[Any]) -> Iterator[Any]:
+        with self._cursor() as cursor:
+            cursor.execute(text, values)
+            yield cursor
+
+    @contextmanager
+    def _cursor(self) -> Iterator[Any]:
+        """A cursor; errors of its end are ignored, because it fails if the connection was closed
+        meanwhile, and the error that matters was raised before."""
+        cursor = self._driver.cursor()
+        try:
+            yield cursor
+        finally:
+            with suppress(Exception):
+                cursor.close()
+
+    def check_transaction(self) -> None:
+        """See `Wire`: this does not happen here."""
+
+
+class _MysqlCursors(_Cursors):
+    """The same for MySQL's drivers."""
+
+    def _counts(self, cursor: Any, text: str, sets: Sequence[Sequence[Any]]) -> list[int]:
+        if len(sets) == 1 or not text.startswith("INSERT"):
+            return super()._counts(cursor, text, sets)
+        # The drivers make one statement with several rows.
+        cursor.executemany(text, sets)
+        return [int(cursor.rowcount)]
+
+    def check_transaction(self) -> None:
+        """See `Wire`. PyMySQL keeps the status from the server's last answer."""
+        if not getattr(self._driver, "server_status", _IN_TRANSACTION) & _IN_TRANSACTION:
+            raise self._driver.OperationalError(_DEADLOCK, "the transaction was taken back")
+
+
+class _Packets(_MysqlCursors):
+    """Several statements in one packet, in order; the drivers would send each by itself and wait
+    for its answer.
+
+    RACE bench.databases, Galera, spread: not for a cluster. If another node's commit rolls back the
+    transaction in the middle of a packet, the remaining statements run and commit one by one.
+    """
+
+    @property
+    def can_wait(self) -> bool:
+        """See `Wire`. mysqlclient's connection has a `fileno`, PyMySQL's only its socket."""
+        return is_silent(getattr(self._driver, "_sock", self._driver))
+
+    @contextmanager
+    def _executed(self, text: str, values: Sequence[Any]) -> Iterator[Any]:
+        begin, self.pending = self.pending, ""
+        with self._cursor() as cursor:
+            cursor.execute(f"{begin}; {text}" if begin else text, values)
+            if begin:
+                cursor.nextset()
+            yield cursor
+
+    def change_all(self, batch: Sequence[Packed]) -> list[list[int]]:
+        """See `Wire`."""
+        return in_batches(batch, _ROWS_MAX, _PACKET_MAX, self._sent)
+
+    def _sent(self, statements: Sequence[Statement]) -> list[int]:
+        begin, self.pending = self.pending, ""
+        if begin:
+            statements = [(begin, ()), *statements]
+        with self._cursor() as cursor:
+            cursor.execute("; ".join(cursor.mogrify(text, each) for text, each in statements))
+            counts = [int(cursor.rowcount)]
+            while cursor.nextset():
+                counts.append(int(cursor.rowcount))
+            return counts[bool(begin) :]
+
+
 def _wire_of(connection: Connection) -> Wire:
     """The wire of the driver's connection, with which it ends."""
     wire: Wire | None = connection.info.get(_WIRE)
@@ -359,8 +480,8 @@ def _new_wire(connection: Connection) -> Wire:
 
             return Libpq(driver)
         case "mysql":
-            return (MysqlCursors if connection.info.get(CLUSTERED) else Packets)(driver)
-    return Cursors(driver)
+            return (_MysqlCursors if connection.info.get(CLUSTERED) else _Packets)(driver)
+    return _Cursors(driver)
 
 
 def insert_of(table: Table, *columns: str) -> Insert:

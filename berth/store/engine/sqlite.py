@@ -139,9 +139,9 @@ class SqliteDialect(Dialect):
         """See `Dialect`."""
         return replacing(insert(table), table)
 
-    def commit_stamp(self, run: Runner) -> int:
+    def commit_stamp(self, run: Runner) -> list[tuple[int, ...]]:
         """See `Dialect`. In a transaction the number would not change. Costs no query."""
-        return int(run.ask("PRAGMA data_version"))
+        return run.ask("PRAGMA data_version")
 
     def _connecting(
         self, _dialect: object, _record: object, arguments: list[Any], _options: object

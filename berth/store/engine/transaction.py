@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from datetime import datetime
@@ -23,6 +24,11 @@ T = TypeVar("T")
 
 #: Values in one IN list: engines limit the parameters of a statement.
 IN_LIST_MAX: Final = 500
+
+#: Commits that a process remembers, and the most usages that one of them changes: together less
+#: than 4 MB. An index that is asked less often reads the journal, as it does for others' commits.
+_OWN_MAX: Final = 64
+_MOVES_MAX: Final = 256
 
 _NONE: Final[frozenset[int]] = frozenset()
 
@@ -79,6 +85,18 @@ class NoWriter(Exception):
 class Apart(Exception):
     """Several writes in one batch broke a rule of a table. Sent apart from the journal's, they show
     whose fault it is."""
+
+
+class Writer(NamedTuple):
+    """A clock row, as its owner's last commit left it."""
+
+    id: int
+    seq: int
+
+    @property
+    def next(self) -> Writer:
+        """As the next commit leaves it."""
+        return Writer(self.id, self.seq + 1)
 
 
 class Moves(NamedTuple):
@@ -166,6 +184,13 @@ class Tx:
         self._run.begin_now()
         return self._run.connection
 
+    @property
+    def has_only_moved(self) -> bool:
+        """Whether its moves say all that it changed."""
+        moved: set[int] = {provider for each in self.moves for (provider, _), _ in each.deltas}
+        moved.update(*(each.steps for each in self.moves))
+        return not self.touched and not self.names_touched and self.usage_changed == moved
+
     def chunks(self, values: Iterable[T]) -> Iterator[list[T]]:
         """The values in lists that fit into an IN."""
         pending = iter(values)
@@ -235,7 +260,9 @@ class Tx:
         try:
             counts = self._run.change_all([self._packed(change) for change in ready])
         except IntegrityError as error:
-            raise (Apart if noting else error) from error
+            if noting:
+                raise Apart from error
+            raise
         for change, each in zip(ready, counts, strict=True):
             change.check(each)
 
@@ -265,3 +292,34 @@ class Tx:
         if not rows:
             return []
         return [Change(self._statements.insertion(into, table, tuple(rows[0])), rows)]
+
+
+class OwnCommits:
+    """The last commits of this process, for its index: of those that only claimed and released, it
+    need not read what they changed. Others are left out, and so are large ones."""
+
+    def __init__(self) -> None:
+        self._commits: deque[tuple[Writer, Sequence[Moves]]] = deque(maxlen=_OWN_MAX)
+
+    def add(self, writer: Writer, parts: Sequence[Tx]) -> None:
+        """Remember a commit, whose units ran in some parts."""
+        moves = [each for tx in parts for each in tx.moves]
+        is_small = sum(len(each.deltas) for each in moves) <= _MOVES_MAX
+        if is_small and all(tx.has_only_moved for tx in parts):
+            self._commits.append((writer, moves))
+
+    def since(self, applied: int, upto: Writer) -> list[Moves] | None:
+        """What a writer's commits after a count changed, in order; None if one is missing here."""
+        wanted: list[Sequence[Moves]] = []
+        for writer, moves in reversed(self._commits.copy()):
+            if writer.id != upto.id or writer.seq <= applied:
+                break
+            if writer.seq <= upto.seq:
+                wanted.append(moves)
+        if not wanted or len(wanted) < upto.seq - applied:
+            return None
+        return [each for moves in reversed(wanted) for each in moves]
+
+    def clear(self) -> None:
+        """Forget all: the database may be another one, or the process a forked child."""
+        self._commits.clear()

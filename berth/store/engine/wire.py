@@ -5,25 +5,13 @@ from __future__ import annotations
 
 import re
 import select
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from itertools import chain, islice
 from typing import Any, Final, NamedTuple, Protocol
 
 #: An INSERT up to its row, the row, and what follows it.
 _INSERT: Final = re.compile(r"(INSERT .*? VALUES )(\([^()]*\))(.*)", re.DOTALL)
 
-
-#: Rows in one INSERT of MySQL's: more would exceed the size of a packet.
-_ROWS_MAX: Final = 1000
-
-#: Statements in one packet: results are read only after all have been sent, so they must fit into
-#: the buffers between client and server.
-_STATEMENTS_MAX: Final = 200
-
-#: MySQL's bit of the server's status, and its error number.
-_IN_TRANSACTION: Final = 1
-_DEADLOCK: Final = 1213
 
 #: A text, and its values.
 Statement = tuple[str, Sequence[Any]]
@@ -69,7 +57,12 @@ def is_silent(socket: Any) -> bool:
     Args:
         socket: anything that `select` takes.
     """
-    return not select.select([socket], [], [], 0)[0]
+    try:
+        poll = select.poll()
+        poll.register(socket, select.POLLIN)
+        return not poll.poll(0)
+    except (TypeError, ValueError):  # closed meanwhile
+        return False
 
 
 def in_batches(
@@ -103,101 +96,3 @@ def joined_inserts(text: str, values: Sequence[Sequence[Any]], most: int) -> lis
         (head + ", ".join([row] * len(some)) + tail, list(chain.from_iterable(some)))
         for some in (values[begin : begin + most] for begin in range(0, len(values), most))
     ]
-
-
-class Cursors:
-    """The usual way: one cursor of the driver's after another, one statement at a time."""
-
-    def __init__(self, driver: Any) -> None:
-        self._driver = driver
-        self.pending = ""
-
-    @property
-    def can_wait(self) -> bool:
-        """See `Wire`."""
-        return False
-
-    def fetch(self, text: str, values: Sequence[Any]) -> list[Any]:
-        """See `Wire`."""
-        with self._executed(text, values) as cursor:
-            return list(cursor.fetchall())
-
-    def insert(self, text: str, values: Sequence[Any]) -> int:
-        """See `Wire`."""
-        with self._executed(text, values) as cursor:
-            return int(cursor.lastrowid)
-
-    def change_all(self, batch: Sequence[Packed]) -> list[list[int]]:
-        """See `Wire`."""
-        return in_batches(batch, _ROWS_MAX, _STATEMENTS_MAX, self._counts)
-
-    def _counts(self, statements: Sequence[Statement]) -> list[int]:
-        with self._cursor() as cursor:
-            counts = []
-            for text, values in statements:
-                cursor.execute(text, values)
-                counts.append(int(cursor.rowcount))
-            return counts
-
-    @contextmanager
-    def _executed(self, text: str, values: Sequence[Any]) -> Iterator[Any]:
-        with self._cursor() as cursor:
-            cursor.execute(text, values)
-            yield cursor
-
-    @contextmanager
-    def _cursor(self) -> Iterator[Any]:
-        """A cursor; errors of its end are ignored, because it fails if the connection was closed
-        meanwhile, and the error that matters was raised before."""
-        cursor = self._driver.cursor()
-        try:
-            yield cursor
-        finally:
-            with suppress(Exception):
-                cursor.close()
-
-    def check_transaction(self) -> None:
-        """See `Wire`: this does not happen here."""
-
-
-class MysqlCursors(Cursors):
-    """The same for MySQL's drivers."""
-
-    def check_transaction(self) -> None:
-        """See `Wire`. PyMySQL keeps the status from the server's last answer."""
-        if not getattr(self._driver, "server_status", _IN_TRANSACTION) & _IN_TRANSACTION:
-            raise self._driver.OperationalError(_DEADLOCK, "the transaction was taken back")
-
-
-class Packets(MysqlCursors):
-    """Several statements in one packet, in order; the drivers would send each by itself and wait
-    for its answer.
-
-    RACE bench.databases, Galera, spread: not for a cluster. If another node's commit rolls back the
-    transaction in the middle of a packet, the remaining statements run and commit one by one.
-    """
-
-    @property
-    def can_wait(self) -> bool:
-        """See `Wire`. mysqlclient's connection has a `fileno`, PyMySQL's only its socket."""
-        return is_silent(getattr(self._driver, "_sock", self._driver))
-
-    @contextmanager
-    def _executed(self, text: str, values: Sequence[Any]) -> Iterator[Any]:
-        begin, self.pending = self.pending, ""
-        with self._cursor() as cursor:
-            cursor.execute(f"{begin}; {text}" if begin else text, values)
-            if begin:
-                cursor.nextset()
-            yield cursor
-
-    def _counts(self, statements: Sequence[Statement]) -> list[int]:
-        begin, self.pending = self.pending, ""
-        if begin:
-            statements = [(begin, ()), *statements]
-        with self._cursor() as cursor:
-            cursor.execute("; ".join(cursor.mogrify(text, each) for text, each in statements))
-            counts = [int(cursor.rowcount)]
-            while cursor.nextset():
-                counts.append(int(cursor.rowcount))
-            return counts[bool(begin) :]

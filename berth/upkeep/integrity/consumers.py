@@ -13,7 +13,7 @@ from sqlalchemy import Row, Select, Table, bindparam, delete, exists, func, sele
 from berth.store.engine.database import Database
 from berth.store.engine.project_deltas import CONSUMERS, NO_TYPE
 from berth.store.engine.tables import allocations, consumer_types, consumers, projects, users
-from berth.store.engine.transaction import Tx
+from berth.store.engine.transaction import Change, Tx
 from berth.store.usage_counts import Report, unheard
 from berth.store.usages import MARK, WrongCounter, correct, count_recorded, wrong_counters
 from berth.store.versions import is_current, write_unserved
@@ -105,7 +105,8 @@ def _insert(tx: Tx, uuids: Sequence[str], owner: Owner, *, counting: bool) -> No
         "created_at": tx.now,
     }
     (insertion,) = tx.insertions_of_missing(consumers, [{"uuid": uuid, **record} for uuid in uuids])
-    made = tx.change_each(insertion.statement, insertion.parameters)
+    made: list[int] = []
+    tx.change_all(Change(insertion.statement, [row], made.extend) for row in insertion.parameters)
     if counting:
         count_recorded(tx, compress(uuids, made))
 
