@@ -118,7 +118,8 @@ class Tracker:
     driver: Driver
     _: KW_ONLY
     attempts_max: int = 5
-    pause: Callable[[float], None] = time.sleep
+    # As a default, the documentation would show it as a method.
+    pause: Callable[[float], None] = field(default_factory=lambda: time.sleep)
     rng: Random = field(default_factory=Random)
     #: Consumers that were logged because they use something but have no allocation.
     _logged: set[str] = field(default_factory=set, init=False)
