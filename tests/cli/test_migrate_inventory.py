@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from berth.cli.progress import reporting
 from berth.direct import PlacementDirect
 from berth.hosts.drivers.static import StaticDriver
 from berth.hosts.state_dir import StateLock
+from berth.hosts.tracker import Tracker
 from tests.cli.in_process import InProcess
 from tests.hosts.machines import TWO_SOCKETS
 from tests.hosts.stage import Stage, consumer_uuid, drawn
@@ -273,7 +275,7 @@ def test_somebody_who_writes_meanwhile_is_told(
 ) -> None:
     """Whoever else has just written, before; whoever does so again and again, in the end."""
     office.show(BEFORE)
-    monkeypatch.setattr(command, "_ATTEMPTS_MAX", 2)
+    monkeypatch.setattr(command, "Tracker", partial(Tracker, attempts_max=2))
     edit = StaticDriver.update_provider_tree
     traits = iter(range(100))
 

@@ -50,7 +50,7 @@ def test_a_write_in_two_halves(play: Play, monkeypatch: pytest.MonkeyPatch) -> N
     """The service commits the usage first and the allocations afterwards."""
     change_all = Tx.change_all
 
-    def in_two_transactions(tx: Tx, changes: Iterable[Change]) -> None:
+    def in_two_transactions(tx: Tx, changes: Iterable[Change], *, is_last: bool = False) -> None:
         before, after = list(changes), list[Change]()
         for place, change in enumerate(before):
             if change.statement is claims._INSERT:
@@ -59,7 +59,7 @@ def test_a_write_in_two_halves(play: Play, monkeypatch: pytest.MonkeyPatch) -> N
         if after:
             tx.connection.exec_driver_sql("COMMIT")
             tx.connection.exec_driver_sql("BEGIN IMMEDIATE")
-            change_all(tx, after)
+            change_all(tx, after, is_last=is_last)
 
     truth = test_writes.undisturbed(play, CLAIM)
     monkeypatch.setattr(Tx, "change_all", in_two_transactions)
