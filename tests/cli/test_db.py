@@ -132,7 +132,7 @@ def test_of_many_drains_and_leases_a_release_names_five_and_counts_the_rest(tmp_
         *(holding(number, {12: {"DISK_GB": 1}}, project="web") for number in range(30, 37)),
     )
     for number in range(30, 37):
-        put_lease(database, consumer(number), 90_000 - number)
+        put_lease(database, consumer(number), 90_000 - 60 * number)
     database.dispose()
     run(
         url,
