@@ -202,8 +202,8 @@ class Index:
         """The fleet with every commit so far; those up to a server's stamp are enough."""
         begun, loads = self.observer.clock(), self.counts.loads
         snapshot = None
-        if stamp is not None and not self._db.dialect.is_embedded:
-            snapshot = self._followed(index_feed.heads_of(stamp.rows))
+        if stamp is not None and isinstance(stamp.clock, str):
+            snapshot = self._followed(index_feed.heads_in(stamp.clock))
         if snapshot is None:
             with self._db.watch() as tx:
                 snapshot = self._refreshed_in(tx)

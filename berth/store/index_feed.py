@@ -307,11 +307,15 @@ _LAST_ROOT_OF_PART: Final = (
 
 def writer_heads(tx: Tx) -> dict[int, WriterHead]:
     """All writers; one query over a table with a row for each recent writer process."""
-    return heads_of(tx.rows(_HEADS, {}))
+    return _heads_of(tx.rows(_HEADS, {}))
 
 
-def heads_of(rows: Iterable[tuple[int, ...]]) -> dict[int, WriterHead]:
-    """The heads in rows of the writers' clock: see `Stamp`."""
+def heads_in(clock: str) -> dict[int, WriterHead]:
+    """The writers in a text of the clock: see `Stamp`."""
+    return _heads_of([*map(int, writer.split())] for writer in clock.split(","))
+
+
+def _heads_of(rows: Iterable[Sequence[int]]) -> dict[int, WriterHead]:
     return {row[0]: WriterHead(row[1], row[2]) for row in rows if min(row[:2]) >= 0}
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -29,11 +29,12 @@ class Stamp(NamedTuple):
 
     Attributes:
         connection: the connection's number; those of two connections cannot be compared.
-        rows: of the writers' clock, (id, seq, trimmed_seq); on an embedded engine one number.
+        clock: the writers' clock, `id seq trimmed_seq` of each, between commas; None if there is
+            none. On an embedded engine a number.
     """
 
     connection: int
-    rows: Sequence[tuple[int, ...]]
+    clock: int | str | None
 
 
 class _Open(NamedTuple):

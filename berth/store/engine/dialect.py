@@ -35,8 +35,10 @@ if TYPE_CHECKING:
 _SQLALCHEMY_KEEPS: Final = 5
 _SQLALCHEMY_ADDS: Final = 10
 
-#: The writers' clock, which changes with every commit.
-_CLOCK: Final = "SELECT id, seq, trimmed_seq FROM berth_writer ORDER BY id"
+#: The writers' clock, which changes with every commit, as one text: drivers take long for rows.
+_CLOCK: Final = (
+    "SELECT string_agg(concat_ws(' ', id, seq, trimmed_seq), ',' ORDER BY id) FROM berth_writer"
+)
 
 
 class PoolOptions(Struct, frozen=True):
@@ -175,14 +177,15 @@ class Dialect(Protocol):
         """An INSERT that replaces the row with the same key, which is the column of the table's
         only unique constraint."""
 
-    def commit_stamp(self, run: Runner) -> list[tuple[int, ...]]:
-        """Rows that change when any *other* connection has committed something. Call it outside a
-        transaction, on a connection that never writes.
+    def commit_stamp(self, run: Runner) -> int | str | None:
+        """A value that changes when any *other* connection has committed something. Call it outside
+        a transaction, on a connection that never writes.
 
-        They are those of the writers' clock; in a cluster they include all earlier commits of any
-        node.
+        On a server it is the writers' clock: see `Stamp`. In a cluster it includes all earlier
+        commits of any node.
         """
-        return run.ask(_CLOCK)
+        stamp: int | str | None = run.ask(_CLOCK)
+        return stamp
 
     def stored_time(self, now: datetime) -> datetime:
         """The time, rounded down to the precision of the engine's columns: the microsecond."""

@@ -57,6 +57,12 @@ _MULTI_STATEMENTS: Final = 1 << 16
 _FOUND_ROWS: Final = 1 << 1
 
 
+#: See `Dialect.commit_stamp`.
+_CLOCK: Final = (
+    "SELECT group_concat(concat_ws(' ', id, seq, trimmed_seq) ORDER BY id) FROM berth_writer"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class MysqlDialect(Dialect):
     """How to speak to MySQL and MariaDB: see `berth.store.engine.dialect`.
@@ -107,6 +113,11 @@ class MysqlDialect(Dialect):
         Runner(connection).begin_by_hand()
         Runner(connection).run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
         return connection
+
+    def commit_stamp(self, run: Runner) -> int | str | None:
+        """See `Dialect`."""
+        stamp: int | str | None = run.ask(_CLOCK)
+        return stamp
 
     def begin_reading(self, run: Runner) -> None:
         """See `Dialect`."""

@@ -262,12 +262,13 @@ class Runner:
             self.written += 1
             raise self._wrapped(error, text, values) from error
 
-    def ask(self, text: str) -> list[Any]:
-        """The rows of a query that is none of a request's; listeners are not called."""
+    def ask(self, text: str) -> Any:
+        """The one value of a query that is none of a request's; listeners are not called."""
         try:
-            return self._wire.fetch(text, ())
+            ((value,),) = self._wire.fetch(text, ())
         except self._error as error:
             raise self._wrapped(error, text, ()) from error
+        return value
 
     def begin_by_hand(self) -> None:
         """Stop the driver from beginning transactions by itself, if it does that.

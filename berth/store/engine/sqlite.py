@@ -139,9 +139,10 @@ class SqliteDialect(Dialect):
         """See `Dialect`."""
         return replacing(insert(table), table)
 
-    def commit_stamp(self, run: Runner) -> list[tuple[int, ...]]:
+    def commit_stamp(self, run: Runner) -> int | str | None:
         """See `Dialect`. In a transaction the number would not change. Costs no query."""
-        return run.ask("PRAGMA data_version")
+        stamp: int | str | None = run.ask("PRAGMA data_version")
+        return stamp
 
     def _connecting(
         self, _dialect: object, _record: object, arguments: list[Any], _options: object
