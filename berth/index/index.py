@@ -319,6 +319,8 @@ class Index:
         fleet.replace(roots, fleet.trees_from(rows))
 
     def _reloaded(self, tx: Tx, heads: Mapping[int, WriterHead]) -> Snapshot:
+        # Where the clock has gone back, commits that are lost must not be taken for later ones.
+        self._db.own_commits.clear()
         fleet = loaded(tx, self.memory, self._part_providers, self._rows_max)
         self._identity = read_identity(tx)
         self.counts.loads += 1

@@ -6,7 +6,10 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Mapping
 from contextlib import suppress
+from types import MappingProxyType
+from uuid import uuid4
 
 import pytest
 from sqlalchemy import insert
@@ -17,6 +20,7 @@ from berth.model.errors import AllocationsNotFound, CapacityExceeded
 from berth.model.ids import ConsumerUUID, Generation, ProviderUUID
 from berth.model.shown import UNSET
 from berth.store.allocations import delete_allocations, replace_allocations
+from berth.store.engine import transaction
 from berth.store.engine.database import Database
 from berth.store.engine.tables import consumers
 from berth.store.index_feed import writer_heads
@@ -27,14 +31,15 @@ from tests.store.statements import counted_statements
 from tests.world_in_store import build_in_store
 from tests.worlds import consumer_uuid, provider_uuid, world
 
-FLEET = world("cn1  MEMORY_MB=64\n  numa1  VCPU=4\ncn2  VCPU=8  DISK_GB=100")
+FLEET = world("cn1  MEMORY_MB=64\n  numa1  VCPU=4\ncn2  VCPU=9  DISK_GB=100")
 HOSTS = ("numa1", "cn2")
+ONE_VCPU = MappingProxyType({"VCPU": 1})
 
 
-def claim(db: Database, host: str, vm: object) -> None:
-    """Allocate a VCPU for a consumer that must be new."""
+def claim(db: Database, host: str, vm: object, amounts: Mapping[str, int] = ONE_VCPU) -> None:
+    """Allocate something for a consumer that must be new."""
     uuid = ConsumerUUID(consumer_uuid(f"vm{vm}"))
-    allocations = {ProviderUUID(provider_uuid(host)): {"VCPU": 1}}
+    allocations = {ProviderUUID(provider_uuid(host)): amounts}
     write = ConsumerWrite(uuid, allocations, "p", "u", generation=None)
     replace_allocations(db, [write], attempts=1)
 
@@ -68,6 +73,33 @@ def test_own_claims_are_not_read_again(db: Database, other: Database, others: bo
     assert ({"berth_journal", "resource_providers"} <= read) == others
     assert index.counts.usages == 2
     assert checked(index) == []
+
+
+@pytest.mark.parametrize(("own_max", "moves_max"), [(3, 256), (64, 1)])
+def test_what_a_process_remembers_is_bounded(
+    db: Database, monkeypatch: pytest.MonkeyPatch, own_max: int, moves_max: int
+) -> None:
+    """By the number of commits, and by the usages of each: up to the bound the index reads nothing,
+    and beyond it the journal."""
+    monkeypatch.setattr(transaction, "_OWN_MAX", own_max)
+    monkeypatch.setattr(transaction, "_MOVES_MAX", moves_max)
+    build_in_store(FLEET, db)
+    index = Index(db)
+    index.snapshot()
+
+    def reads_after(*claimed: Mapping[str, int]) -> bool:
+        for amounts in claimed:
+            claim(db, "cn2", uuid4(), amounts)
+        with counted_statements(db) as statements:
+            index.snapshot()
+        assert checked(index) == []
+        return any("FROM berth_journal" in each for each in statements)
+
+    one, two = {"VCPU": 1}, {"VCPU": 1, "DISK_GB": 1}
+    assert not reads_after(one, one, one)
+    assert reads_after(one, one, one, one) == (own_max == 3)
+    assert reads_after(two) == (moves_max == 1)
+    assert not reads_after(one)
 
 
 @pytest.mark.parametrize("seed", range(scaled(10)))

@@ -18,7 +18,7 @@ from berth.store.engine.database import Database
 from berth.store.engine.prepared import Statements, _Packets, insert_of
 from berth.store.engine.tables import projects, resource_providers
 from berth.store.engine.transaction import Tx
-from berth.store.engine.wire import joined_inserts
+from berth.store.engine.wire import Packed, Statement, in_batches, joined_inserts
 from tests.store.fleet import add_provider
 
 #: Statements of other engines are run by all other tests here.
@@ -141,3 +141,22 @@ def test_rows_are_joined_into_few_inserts(most: int) -> None:
         assert things.execute("SELECT * FROM things ORDER BY id").fetchall() == rows
     assert len(sent) == -(-len(rows) // most)
     assert max(sent) == min(most, len(rows))
+
+
+@pytest.mark.parametrize("statements_max", [1, 2, 3, 4, 5, 100])
+def test_counts_come_back_to_their_statements(statements_max: int) -> None:
+    """Wherever a part ends: within a statement's sets of values, or between two statements."""
+    sizes: list[int] = []
+
+    def run(statements: Sequence[Statement]) -> list[int]:
+        sizes.append(len(statements))
+        return [sum(values) for _, values in statements]
+
+    batch = [
+        Packed("UPDATE a SET x = ?", [(1,), (2,), (3,)]),
+        Packed("INSERT INTO b (x) VALUES (?)", [(4,), (5,), (6,)]),
+        Packed("DELETE FROM c WHERE x = ?", [(7,)]),
+    ]
+    assert in_batches(batch, 2, statements_max, run) == [[1, 2, 3], [9, 6], [7]]
+    assert sum(sizes) == 6
+    assert max(sizes) == min(statements_max, 6)

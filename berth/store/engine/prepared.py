@@ -11,10 +11,9 @@ PERF bench, claims: thirteen statements took 330 of the 550 microseconds of a cl
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from operator import itemgetter
+from operator import attrgetter, itemgetter, methodcaller
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import (
@@ -355,6 +354,11 @@ class Runner:
         return wrapped
 
 
+#: What is read of a cursor.
+_FETCHALL: Final = methodcaller("fetchall")
+_LASTROWID: Final = attrgetter("lastrowid")
+
+
 class _Cursors:
     """The usual way: one cursor of the driver's after another, one statement at a time."""
 
@@ -369,18 +373,19 @@ class _Cursors:
 
     def fetch(self, text: str, values: Sequence[Any]) -> list[Any]:
         """See `Wire`."""
-        with self._executed(text, values) as cursor:
-            return list(cursor.fetchall())
+        return list(self._executed(text, values, _FETCHALL))
 
     def insert(self, text: str, values: Sequence[Any]) -> int:
         """See `Wire`."""
-        with self._executed(text, values) as cursor:
-            return int(cursor.lastrowid)
+        return int(self._executed(text, values, _LASTROWID))
 
     def change_all(self, batch: Sequence[Packed]) -> list[list[int]]:
         """See `Wire`."""
-        with self._cursor() as cursor:
+        cursor = self._driver.cursor()
+        try:
             return [self._counts(cursor, text, sets) for text, sets in batch]
+        finally:
+            _close(cursor)
 
     def _counts(self, cursor: Any, text: str, sets: Sequence[Sequence[Any]]) -> list[int]:
         counts = []
@@ -389,22 +394,15 @@ class _Cursors:
             counts.append(int(cursor.rowcount))
         return counts
 
-    @contextmanager
-    def _executed(self, text: str, values: Sequence[Any]) -> Iterator[Any]:
-        with self._cursor() as cursor:
-            cursor.execute(text, values)
-            yield cursor
-
-    @contextmanager
-    def _cursor(self) -> Iterator[Any]:
-        """A cursor; errors of its end are ignored, because it fails if the connection was closed
-        meanwhile, and the error that matters was raised before."""
+    def _executed(self, text: str, values: Sequence[Any], read: Callable[[Any], Any]) -> Any:
+        # PERF bench.fixed_cost: every read of SQLite comes here, and a context manager of our own
+        # would take as long as the statement.
         cursor = self._driver.cursor()
         try:
-            yield cursor
+            cursor.execute(text, values)
+            return read(cursor)
         finally:
-            with suppress(Exception):
-                cursor.close()
+            _close(cursor)
 
     def check_transaction(self) -> None:
         """See `Wire`: this does not happen here."""
@@ -439,14 +437,16 @@ class _Packets(_MysqlCursors):
         """See `Wire`. mysqlclient's connection has a `fileno`, PyMySQL's only its socket."""
         return is_silent(getattr(self._driver, "_sock", self._driver))
 
-    @contextmanager
-    def _executed(self, text: str, values: Sequence[Any]) -> Iterator[Any]:
+    def _executed(self, text: str, values: Sequence[Any], read: Callable[[Any], Any]) -> Any:
         begin, self.pending = self.pending, ""
-        with self._cursor() as cursor:
-            cursor.execute(f"{begin}; {text}" if begin else text, values)
-            if begin:
-                cursor.nextset()
-            yield cursor
+        if not begin:
+            return super()._executed(text, values, read)
+
+        def read_second(cursor: Any) -> Any:
+            cursor.nextset()
+            return read(cursor)
+
+        return super()._executed(f"{begin}; {text}", values, read_second)
 
     def change_all(self, batch: Sequence[Packed]) -> list[list[int]]:
         """See `Wire`."""
@@ -456,12 +456,23 @@ class _Packets(_MysqlCursors):
         begin, self.pending = self.pending, ""
         if begin:
             statements = [(begin, ()), *statements]
-        with self._cursor() as cursor:
+        cursor = self._driver.cursor()
+        try:
             cursor.execute("; ".join(cursor.mogrify(text, each) for text, each in statements))
             counts = [int(cursor.rowcount)]
             while cursor.nextset():
                 counts.append(int(cursor.rowcount))
             return counts[bool(begin) :]
+        finally:
+            _close(cursor)
+
+
+def _close(cursor: Any) -> None:
+    """Close a cursor, ignoring errors: closing fails if its connection was closed meanwhile."""
+    try:
+        cursor.close()
+    except Exception:  # noqa: BLE001 - the error that matters was raised before
+        return
 
 
 def _wire_of(connection: Connection) -> Wire:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from datetime import datetime
@@ -299,27 +298,30 @@ class OwnCommits:
     need not read what they changed. Others are left out, and so are large ones."""
 
     def __init__(self) -> None:
-        self._commits: deque[tuple[Writer, Sequence[Moves]]] = deque(maxlen=_OWN_MAX)
+        #: By the count that they have reached, the oldest first.
+        self._commits: dict[Writer, Sequence[Moves]] = {}
 
     def add(self, writer: Writer, parts: Sequence[Tx]) -> None:
         """Remember a commit, whose units ran in some parts."""
         moves = [each for tx in parts for each in tx.moves]
         is_small = sum(len(each.deltas) for each in moves) <= _MOVES_MAX
         if is_small and all(tx.has_only_moved for tx in parts):
-            self._commits.append((writer, moves))
+            commits = self._commits
+            commits[writer] = moves
+            if len(commits) > _OWN_MAX:
+                del commits[next(iter(commits))]
 
     def since(self, applied: int, upto: Writer) -> list[Moves] | None:
         """What a writer's commits after a count changed, in order; None if one is missing here."""
-        wanted: list[Sequence[Moves]] = []
-        for writer, moves in reversed(self._commits.copy()):
-            if writer.id != upto.id or writer.seq <= applied:
-                break
-            if writer.seq <= upto.seq:
-                wanted.append(moves)
-        if not wanted or len(wanted) < upto.seq - applied:
-            return None
-        return [each for moves in reversed(wanted) for each in moves]
+        commits, wanted = self._commits, list[Moves]()
+        for seq in range(applied + 1, upto.seq + 1):
+            moves = commits.get(Writer(upto.id, seq))
+            if moves is None:
+                return None
+            wanted += moves
+        return wanted
 
     def clear(self) -> None:
         """Forget all: the database may be another one, or the process a forked child."""
-        self._commits.clear()
+        # Another dictionary, because another thread may be adding to this one.
+        self._commits = {}
