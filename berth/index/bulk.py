@@ -366,9 +366,12 @@ def _from_texts(rows: list[Any], dtype: np.dtype[np.void]) -> NDArray[np.void]:
 
 
 def _values(text: str, name: str, dtype: np.dtype[Any]) -> NDArray[Any]:
-    if dtype.kind in "SO":
-        return np.array(text.split("\n"), dtype)
-    values = np.fromstring(text, np.int64, sep=",")
+    is_text = dtype.kind in "SO"
+    if not text.endswith("\n" if is_text else ","):
+        raise ValueError("the text was cut in the middle of a value")
+    if is_text:
+        return np.array(text[:-1].split("\n"), dtype)
+    values = np.fromstring(text[:-1], np.int64, sep=",")
     if dtype.itemsize == 4 and len(values) and max(values.max(), ~values.min()) >= 2**31:
         raise OverflowError
     if name == "parent":

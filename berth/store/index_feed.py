@@ -33,7 +33,7 @@ from berth.model.ids import AggregateId, ClassId, ProviderId, TraitId
 from berth.model.named import DrainId, NamedRecords
 from berth.model.standard import STANDARD_CLASS_IDS
 from berth.store.engine import journal
-from berth.store.engine.expressions import epoch_seconds, joined, stored_ratio
+from berth.store.engine.expressions import epoch_seconds, joined, lines, stored_ratio
 from berth.store.engine.prepared import Parameters
 from berth.store.engine.tables import (
     NAMED_BY_DRAIN,
@@ -151,8 +151,9 @@ class FleetPart(NamedTuple):
 
     Attributes:
         texts: the rows with a single one of each kind instead: their number, and for each column a
-            text of all values, numbers with commas and texts with newlines between them. A text
-            has another number of values if it cannot hold one of them, and is None without rows.
+            text of all values, a comma behind each number and a newline behind each text. A text
+            has another number of them, or another end, if it cannot hold one of the values, and is
+            None without rows.
             None if there are only `rows`.
         rows: reads the rows, within the same transaction.
     """
@@ -270,9 +271,8 @@ def _texts(query: Select[Any]) -> Select[Any]:
 
 def _text(column: Any) -> ColumnElement[str]:
     if isinstance(column.type, String):
-        # NULL is two values, so the number of values is wrong. The separator is one character,
-        # because `Prepared` takes it for a list.
-        return func.aggregate_strings(func.coalesce(column, "\n"), "\n")
+        # NULL is two values, so the number of values is wrong.
+        return lines(func.coalesce(column, "\n"))
     if column is inventories.c.allocation_ratio:
         ratio = stored_ratio(column)
         parts = func.round(ratio * RATIO_PARTS, type_=Float)
