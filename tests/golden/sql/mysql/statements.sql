@@ -645,22 +645,24 @@ FROM resource_providers LEFT OUTER JOIN berth_usages ON berth_usages.resource_pr
 WHERE resource_providers.id IN (__[POSTCOMPILE_providers])
 
 -- store.index_feed._TEXTS_OF_ROOT_RANGE[0]
-SELECT count(*) AS count_1, group_concat(resource_providers.id) AS joined_1, group_concat(coalesce(resource_providers.uuid, %s) SEPARATOR __[POSTCOMPILE_aggregate_strings_2]) AS aggregate_strings_1, group_concat(coalesce(resource_providers.parent_provider_id, %s)) AS joined_2, group_concat(resource_providers.root_provider_id) AS joined_3, group_concat(coalesce(resource_providers.name, %s) SEPARATOR __[POSTCOMPILE_aggregate_strings_4]) AS aggregate_strings_3, group_concat(coalesce(resource_providers.generation, %s)) AS joined_4, group_concat(coalesce(timestampdiff(SECOND, '1970-01-01', coalesce(resource_providers.updated_at, resource_providers.created_at)), %s)) AS joined_5
+SELECT count(*) AS count_1, group_concat(resource_providers.id, ',' SEPARATOR '') AS joined_1, group_concat(coalesce(resource_providers.uuid, %s), '
+' SEPARATOR '') AS lines_1, group_concat(coalesce(resource_providers.parent_provider_id, %s), ',' SEPARATOR '') AS joined_2, group_concat(resource_providers.root_provider_id, ',' SEPARATOR '') AS joined_3, group_concat(coalesce(resource_providers.name, %s), '
+' SEPARATOR '') AS lines_2, group_concat(coalesce(resource_providers.generation, %s), ',' SEPARATOR '') AS joined_4, group_concat(coalesce(timestampdiff(SECOND, '1970-01-01', coalesce(resource_providers.updated_at, resource_providers.created_at)), %s), ',' SEPARATOR '') AS joined_5
 FROM resource_providers
 WHERE resource_providers.root_provider_id > %s AND resource_providers.root_provider_id <= %s
 
 -- store.index_feed._TEXTS_OF_ROOT_RANGE[1]
-SELECT count(*) AS count_1, group_concat(inventories.resource_provider_id) AS joined_1, group_concat(inventories.resource_class_id) AS joined_2, group_concat(inventories.total) AS joined_3, group_concat(inventories.reserved) AS joined_4, group_concat(CASE WHEN ((concat(inventories.allocation_ratio) + 0e0) BETWEEN %s AND %s AND round((concat(inventories.allocation_ratio) + 0e0) * %s) / %s = (concat(inventories.allocation_ratio) + 0e0)) THEN CAST(round((concat(inventories.allocation_ratio) + 0e0) * %s) AS SIGNED INTEGER) END) AS joined_5, group_concat(coalesce(berth_usages.used, %s)) AS joined_6, group_concat(inventories.min_unit) AS joined_7, group_concat(inventories.max_unit) AS joined_8, group_concat(inventories.step_size) AS joined_9, group_concat(coalesce(timestampdiff(SECOND, '1970-01-01', coalesce(inventories.updated_at, inventories.created_at)), %s)) AS joined_10
+SELECT count(*) AS count_1, group_concat(inventories.resource_provider_id, ',' SEPARATOR '') AS joined_1, group_concat(inventories.resource_class_id, ',' SEPARATOR '') AS joined_2, group_concat(inventories.total, ',' SEPARATOR '') AS joined_3, group_concat(inventories.reserved, ',' SEPARATOR '') AS joined_4, group_concat(CASE WHEN ((concat(inventories.allocation_ratio) + 0e0) BETWEEN %s AND %s AND round((concat(inventories.allocation_ratio) + 0e0) * %s) / %s = (concat(inventories.allocation_ratio) + 0e0)) THEN CAST(round((concat(inventories.allocation_ratio) + 0e0) * %s) AS SIGNED INTEGER) END, ',' SEPARATOR '') AS joined_5, group_concat(coalesce(berth_usages.used, %s), ',' SEPARATOR '') AS joined_6, group_concat(inventories.min_unit, ',' SEPARATOR '') AS joined_7, group_concat(inventories.max_unit, ',' SEPARATOR '') AS joined_8, group_concat(inventories.step_size, ',' SEPARATOR '') AS joined_9, group_concat(coalesce(timestampdiff(SECOND, '1970-01-01', coalesce(inventories.updated_at, inventories.created_at)), %s), ',' SEPARATOR '') AS joined_10
 FROM resource_providers INNER JOIN inventories ON inventories.resource_provider_id = resource_providers.id LEFT OUTER JOIN berth_usages ON berth_usages.resource_provider_id = inventories.resource_provider_id AND berth_usages.resource_class_id = inventories.resource_class_id
 WHERE resource_providers.root_provider_id > %s AND resource_providers.root_provider_id <= %s
 
 -- store.index_feed._TEXTS_OF_ROOT_RANGE[2]
-SELECT count(*) AS count_1, group_concat(resource_provider_traits.resource_provider_id) AS joined_1, group_concat(resource_provider_traits.trait_id) AS joined_2
+SELECT count(*) AS count_1, group_concat(resource_provider_traits.resource_provider_id, ',' SEPARATOR '') AS joined_1, group_concat(resource_provider_traits.trait_id, ',' SEPARATOR '') AS joined_2
 FROM resource_providers INNER JOIN resource_provider_traits ON resource_provider_traits.resource_provider_id = resource_providers.id
 WHERE resource_providers.root_provider_id > %s AND resource_providers.root_provider_id <= %s
 
 -- store.index_feed._TEXTS_OF_ROOT_RANGE[3]
-SELECT count(*) AS count_1, group_concat(resource_provider_aggregates.resource_provider_id) AS joined_1, group_concat(resource_provider_aggregates.aggregate_id) AS joined_2
+SELECT count(*) AS count_1, group_concat(resource_provider_aggregates.resource_provider_id, ',' SEPARATOR '') AS joined_1, group_concat(resource_provider_aggregates.aggregate_id, ',' SEPARATOR '') AS joined_2
 FROM resource_providers INNER JOIN resource_provider_aggregates ON resource_provider_aggregates.resource_provider_id = resource_providers.id
 WHERE resource_providers.root_provider_id > %s AND resource_providers.root_provider_id <= %s
 
